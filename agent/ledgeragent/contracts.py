@@ -1,0 +1,324 @@
+"""The contracts other programs depend on, as models: gate input, decision, tools file, record.
+
+`schemas/*.schema.json` are these models written as JSON Schema 2020-12 (`make compile` writes them, a test holds them
+equal in text and in what they accept). Models are strict: nothing is coerced, nothing undeclared is taken.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+GATE_INPUT: Final = "ledgeragent.gate-input/1"
+DECISION: Final = "ledgeragent.decision/1"
+TOOLS: Final = "ledgeragent.tools/1"
+RECORD: Final = "ledgeragent.record/1"
+
+Name = Annotated[str, StringConstraints(min_length=1)]
+Path = Annotated[list[str], Field(min_length=1)]
+DomainName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")]
+Instant = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
+    ),
+]
+Count = Annotated[int, Field(ge=0)]
+Verdict = Literal["allow", "revise", "block"]
+Rejection = Literal["revise", "block"]
+Outcome = Literal["executed", "refused", "uncertain", "withheld"]
+
+
+class Contract(BaseModel):
+    """Base of all contract models: strict, closed, immutable."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Principal(Contract):
+    """Whose authority the session acts under."""
+
+    id: Name
+    """The principal's id, byte for byte as the records name it."""
+    source: Literal["host", "proof", "claimed"]
+    """Where it comes from: passed by the host, proved by an authentication read, or only claimed."""
+    claims: dict[str, Any] = Field(default_factory=dict)
+    """What the host knows about the principal beyond the id."""
+
+
+class SessionState(Contract):
+    """The session as the gate sees it."""
+
+    id: Name
+    now: Instant
+    """The session's clock, RFC 3339, always with an offset. Policies never read the wall clock."""
+    turn: Count
+    principal: Principal | None
+    rejections: Count
+    """How often this very call was rejected since the ledger last changed."""
+
+
+class Action(Contract):
+    """The proposed call."""
+
+    call_id: str
+    tool: Name
+    arguments: Any
+    """The parsed arguments; a text that could not be parsed stands here as it is and never fits."""
+
+
+class Sibling(Contract):
+    """A write of the same model message that was admitted before this one."""
+
+    tool: Name
+    arguments: dict[str, Any]
+
+
+class HistoryEntry(Contract):
+    """An earlier write of the session; siblings of the proposed call are not repeated here."""
+
+    tool: Name
+    arguments: dict[str, Any]
+    outcome: Literal["executed", "uncertain", "pending"]
+
+
+class GateInput(Contract):
+    """What a policy decision point is asked: `input` of `data.ledgeragent.<domain>.decision`."""
+
+    contract: Literal["ledgeragent.gate-input/1"]
+    request: Name
+    """A random id that the decision must echo."""
+    domain: DomainName
+    session: SessionState
+    action: Action
+    ledger: dict[str, Any]
+    """The slice of the ledger that the tool `needs`, without stale values."""
+    stale: list[Path]
+    """Paths whose values changed since they were read."""
+    history: list[HistoryEntry]
+    siblings: list[Sibling]
+    grants: list[dict[str, Any]]
+
+
+class MissingFact(Contract):
+    """Evidence that is not to be had, and why."""
+
+    path: Path
+    cause: Literal["missing", "stale"]
+
+
+class Finding(Contract):
+    """What one predicate, or the gate itself, has against the call."""
+
+    predicate: Name
+    status: Literal["violated", "unknown"]
+    verdict: Rejection
+    mode: Literal["enforce", "shadow"]
+    message: str
+    """For the model: which rule, which values, what would comply."""
+    paths: list[Path]
+    """The evidence the predicate asked for."""
+    missing: list[MissingFact]
+
+
+class OverrideShown(Contract):
+    """An entry of `ledgeragent_overrides` that concerns a predicate of this decision."""
+
+    predicate: Name
+    mode: str
+    verdict: str
+    owner: str
+    reason: str
+    expires: str
+    applied: bool
+
+
+class PolicyShown(Contract):
+    """Which policies decided."""
+
+    revision: Name
+
+
+class Decision(Contract):
+    """What the policy decision point answers. A closed schema: anything else is an error, and an error is a block."""
+
+    contract: Literal["ledgeragent.decision/1"]
+    request: str
+    verdict: Verdict
+    findings: list[Finding]
+    """Worst first: block before revise, violated before unknown, then by id."""
+    predicates: list[Name]
+    """The ids that were judged, sorted."""
+    overrides: list[OverrideShown]
+    obligations: list[dict[str, Any]]
+    policy: PolicyShown
+
+
+class Parameters(Contract):
+    """The closed subset of JSON Schema for arguments, which Rego checks without recursion (four levels)."""
+
+    type: (
+        Literal["string", "integer", "number", "boolean", "null", "array", "object"]
+        | Annotated[
+            list[Literal["string", "integer", "number", "boolean", "null", "array", "object"]], Field(min_length=1)
+        ]
+        | None
+    ) = None
+    description: str | None = None
+    properties: dict[str, Parameters] | None = None
+    required: list[str] | None = None
+    additionalProperties: Literal[False] | None = None
+    items: Parameters | None = None
+    enum: Annotated[list[str | int | float | bool | None], Field(min_length=1)] | None = None
+    pattern: str | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    minLength: Count | None = None
+    maxLength: Count | None = None
+    minItems: Count | None = None
+    maxItems: Count | None = None
+
+
+class When(Contract):
+    """A condition on a fact: the filled-in template must match the whole pattern."""
+
+    value: str
+    pattern: str
+
+
+class FactRule(Contract):
+    """How a return of a read becomes facts."""
+
+    path: Path
+    """Template of the path it is stored under."""
+    value: str
+    """Template of the value: `{result}`, `{result.x}`, `{each.x}`, or a text with placeholders."""
+    parse: str = "json"
+    """`json`, `text`, or `module:function` for prose (takes the text, returns a JSON value)."""
+    mode: Literal["replace", "once", "union"] = "replace"
+    each: str | None = None
+    """Template of a list (or map): the rule applies to each element, named `each`."""
+    when: When | None = None
+    unless_seen: Annotated[list[str], Field(min_length=1)] | None = None
+    """Arguments that identify a person: if a tool return of the session already held all of them, nothing is proved."""
+
+
+class Settles(Contract):
+    """Which missing facts a read would settle: a path with named keys, and the arguments made of them."""
+
+    path: Path
+    arguments: dict[str, str]
+
+
+class ReadTool(Contract):
+    """A tool that only looks; its successful returns become facts."""
+
+    effect: Literal["read"]
+    name: Name
+    description: str
+    parameters: Parameters
+    facts: list[FactRule]
+    settles: list[Settles] = Field(default_factory=list)
+
+
+class WriteTool(Contract):
+    """A tool that changes the environment: judged before it runs."""
+
+    effect: Literal["write"]
+    name: Name
+    description: str
+    parameters: Parameters
+    guarded_by: list[Name]
+    """Ids of the predicates that guard it, as the Rego enforces them."""
+    needs: list[Path]
+    """Templates of the ledger paths its predicates may look at."""
+    changes: list[Path]
+    """Templates of the fields that go stale when it runs."""
+    unguarded: Accountable | None = None
+    facts: list[FactRule] = Field(default_factory=list)
+    """Used only where the domain sets `absorb_write_returns`."""
+
+
+class Accountable(Contract):
+    """Who answers for an exception, and why it is one."""
+
+    owner: Name
+    reason: Name
+
+
+class EffectlessTool(Contract):
+    """A tool that touches nothing the gate protects (a calculator, a hand-over)."""
+
+    effect: Literal["none"]
+    name: Name
+    description: str
+    parameters: Parameters
+    owner: Name
+    reason: Name
+
+
+class ToolsFile(Contract):
+    """`schemas/<domain>/tools.json`."""
+
+    contract: Literal["ledgeragent.tools/1"]
+    domain: DomainName
+    title: Name
+    now: Instant
+    """The clock of recorded conversations that carry none."""
+    principal: Literal["host", "proof", "claimed"]
+    principal_path: Path
+    """Where the authentication read stores the principal's id."""
+    protected: list[Name] = Field(default_factory=list)
+    """Predicates that a deployment's overrides cannot weaken."""
+    absorb_write_returns: bool = False
+    """Take the record a write returns for a read: a departure from the method."""
+    failures: list[str] = Field(default_factory=list)
+    """Patterns at the start of returns that are failures although no error flag says so."""
+    tools: list[Annotated[ReadTool | WriteTool | EffectlessTool, Field(discriminator="effect")]]
+
+
+class EngineShown(Contract):
+    """Which engine answered."""
+
+    name: Name
+    version: str
+
+
+class DecisionRecord(Contract):
+    """One line of a record file: a decision, complete enough to be judged again offline."""
+
+    contract: Literal["ledgeragent.record/1"]
+    kind: Literal["decision"]
+    at: Instant
+    """Wall-clock time of the host."""
+    session: Name
+    call_id: str
+    input: GateInput
+    decision: Decision | None
+    """None when no acceptable decision came: then `error` says why, and the call was blocked."""
+    error: str | None
+    verdict: Verdict
+    enforced: bool
+    revision: str
+    engine: EngineShown
+    ledger_digest: Name
+    latency_ms: Annotated[float, Field(ge=0)]
+
+
+class OutcomeRecord(Contract):
+    """One line of a record file: what became of a call."""
+
+    contract: Literal["ledgeragent.record/1"]
+    kind: Literal["outcome"]
+    at: Instant
+    session: Name
+    call_id: str
+    request: str
+    """The request id of the decision it belongs to."""
+    outcome: Outcome
+
+
+ReadTool.model_rebuild()
+WriteTool.model_rebuild()
+ToolsFile.model_rebuild()

@@ -1,0 +1,157 @@
+"""Every exception LedgerAgent raises, in one tree.
+
+Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtime or jsonschema leaks through.
+
+    LedgerAgentError
+    ├── BadInput            text, JSON or a conversation that is not what its contract says
+    ├── DomainError         the parts of a domain disagree (carries every problem found)
+    ├── LedgerError         a return that may not become a fact (caps, unknown call, already answered)
+    ├── TicketError         a ticket that is spent, foreign or does not fit the call
+    ├── SessionClosed       the session has ended (principal changed, host closed it)
+    ├── RecordError         a decision record could not be written: the decision is withheld
+    └── EngineError         the policy decision point gave no usable answer
+        ├── EngineUnreachable   no connection (not there, refused, name unknown, child process gone) ├──
+        EngineTimeout       connected or not, no complete answer within the budget ├── EngineRefused
+        401 or 403, or a token that cannot be read ├── EngineStatus        any other HTTP status ├──
+        EngineUndefined     an answer without a result: the rule is undefined or not loaded ├── EngineAnswer
+        an answer that is not one strict JSON object ├── EngineEvaluation    the evaluation itself failed
+        (built-in error, trap, memory, conflict) ├── EnginePolicies      policies or module missing, not
+        compiling, out of step, or an OPA not supported └── EngineClosed        used after close()
+
+`code` is of a closed list (`ENGINE_CODES`, `DECISION_CODES`): it is what a blocked review carries as its
+`error`, so that a broken engine is never confused with a policy's refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+ENGINE_CODES: Final = (
+    "engine.unreachable",
+    "engine.timeout",
+    "engine.refused",
+    "engine.status",
+    "engine.undefined",
+    "engine.answer",
+    "engine.evaluation",
+    "engine.policies",
+    "engine.closed",
+)
+DECISION_CODES: Final = (
+    "decision.schema",
+    "decision.request",
+    "decision.predicates",
+    "decision.revision",
+    "decision.proof",
+    "decision.pin",
+    "host.input",
+    "host.record",
+    "host.internal",
+)
+
+
+class LedgerAgentError(Exception):
+    """Base class: the message says what was wrong, where, and what to do."""
+
+
+class BadInput(LedgerAgentError):
+    """Text, JSON or a file that is not what its contract says."""
+
+
+class DomainError(LedgerAgentError):
+    """A domain whose parts disagree; `problems` holds every disagreement, one line each."""
+
+    def __init__(self, domain: str, problems: Sequence[str]) -> None:
+        self.domain = domain
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  - {problem}" for problem in self.problems)
+        super().__init__(f"domain {domain!r} cannot be used, {len(self.problems)} problem(s):\n{lines}")
+
+
+class LedgerError(LedgerAgentError):
+    """A tool return that may not become a fact."""
+
+
+class TicketError(LedgerAgentError):
+    """A ticket that is spent, foreign, or does not fit the call it is shown for."""
+
+
+class SessionClosed(LedgerAgentError):
+    """The session has ended; open a new one."""
+
+
+class RecordError(LedgerAgentError):
+    """A record could not be written, so the decision it stands for is withheld."""
+
+
+class EngineError(LedgerAgentError):
+    """The policy decision point gave no usable answer; `code` is one of `ENGINE_CODES`."""
+
+    code: str = "engine.evaluation"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        if self.code not in ENGINE_CODES:
+            raise ValueError(f"{self.code!r} is not one of ENGINE_CODES")
+
+
+class EngineUnreachable(EngineError):
+    """No connection to the policy decision point, or its process is gone."""
+
+    code = "engine.unreachable"
+
+
+class EngineTimeout(EngineError):
+    """No complete answer within the request budget."""
+
+    code = "engine.timeout"
+
+
+class EngineRefused(EngineError):
+    """The policy decision point did not accept the credentials (HTTP 401 or 403)."""
+
+    code = "engine.refused"
+
+
+class EngineStatus(EngineError):
+    """An HTTP status that is neither 200 nor a refusal nor a failed evaluation; `status` is the number."""
+
+    code = "engine.status"
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class EngineUndefined(EngineError):
+    """The rule gave no result: undefined for this input, or not loaded at all."""
+
+    code = "engine.undefined"
+
+
+class EngineAnswer(EngineError):
+    """The answer is not one JSON object without duplicate keys and non-finite numbers."""
+
+    code = "engine.answer"
+
+
+class EngineEvaluation(EngineError):
+    """The evaluation failed: a built-in's error, a conflict, a trap, or its memory or time limit."""
+
+    code = "engine.evaluation"
+
+
+class EnginePolicies(EngineError):
+    """The policies cannot be used: missing, not compiling, out of step with the module, or an OPA not
+    supported."""
+
+    code = "engine.policies"
+
+
+class EngineClosed(EngineError):
+    """The engine was closed before this evaluation."""
+
+    code = "engine.closed"

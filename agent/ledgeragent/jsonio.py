@@ -1,0 +1,141 @@
+"""Strict JSON in, canonical JSON out.
+
+Facts and arguments must mean the same to Python, to OPA and to WebAssembly, so only what I-JSON (RFC 7493) allows is
+taken: no duplicate keys, no NaN, no lone surrogates, no number that a double cannot hold exactly, bounded depth and
+size. Canonical text (sorted keys, no spaces, ASCII) is what digests are made over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ledgeragent.errors import BadInput
+
+MAX_DEPTH: Final = 32
+"""Deepest nesting of a value that is taken."""
+
+MAX_TEXT: Final = 1_000_000
+"""Longest JSON text that is taken, in characters."""
+
+_MAX_EXACT: Final = 2**53 - 1
+_MAX_FLOAT: Final = 1e15
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def parse(text: str, *, what: str, limit: int = MAX_TEXT) -> Any:
+    """Parse one JSON text.
+
+    Args:
+        text: the JSON text.
+        what: what it is, for the error message ("return of get_order_details").
+        limit: longest text taken, in characters.
+
+    Returns:
+        The value (dict, list, str, int, float, bool or None).
+
+    Raises:
+        BadInput: when it is too long, too deep, not JSON, or not I-JSON.
+    """
+    if len(text) > limit:
+        raise BadInput(f"{what} is {len(text):,} characters long; at most {limit:,} are taken")
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError:
+        raise BadInput(f"{what} is nested more than {MAX_DEPTH} levels deep") from None
+    except BadInput as problem:
+        raise BadInput(f"{what} {problem}") from None
+    except ValueError as problem:
+        raise BadInput(f"{what} is not JSON: {problem}") from None
+    check(value, what=what)
+    return value
+
+
+def check(value: Any, *, what: str) -> None:
+    """Refuse a value that engines could understand differently.
+
+    Args:
+        value: a Python value as `json.loads` makes it.
+        what: what it is, for the error message.
+
+    Raises:
+        BadInput: naming what was found.
+    """
+    problem = _problem(value, MAX_DEPTH)
+    if problem is not None:
+        raise BadInput(f"{what} {problem}")
+
+
+def canonical(value: Any) -> str:
+    """The one text of a checked value: sorted keys, no spaces, ASCII only.
+
+    Whole floats are written as integers: 5 and 5.0 are one number in JSON Schema, Rego and here.
+    """
+    return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical text, as `sha256:<hex>`."""
+    return text_digest(canonical(value))
+
+
+def text_digest(text: str) -> str:
+    """SHA-256 of a canonical text, as `sha256:<hex>`."""
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise BadInput(f"has the key {twice[:80]!r} twice in one object")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise BadInput(f"contains {name}, which is not JSON")
+
+
+def _problem(value: Any, depth: int) -> str | None:
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return "contains a lone surrogate, which is not text" if _SURROGATE.search(value) else None
+    if isinstance(value, int):
+        return None if abs(value) <= _MAX_EXACT else "contains an integer beyond ±(2^53-1)"
+    if isinstance(value, float):
+        if math.isfinite(value) and abs(value) <= _MAX_FLOAT:
+            return None
+        return "contains a number that is not finite or beyond ±1e15"
+    if depth == 0:
+        return f"is nested more than {MAX_DEPTH} levels deep"
+    if isinstance(value, Mapping):
+        return _mapping_problem(value, depth)
+    if isinstance(value, list | tuple):
+        return next((found for item in value if (found := _problem(item, depth - 1)) is not None), None)
+    return f"contains a {type(value).__name__}, which JSON has no form for"
+
+
+def _mapping_problem(value: Mapping[Any, Any], depth: int) -> str | None:
+    for key, item in value.items():
+        if not isinstance(key, str):
+            return f"has a key that is a {type(key).__name__}, not text"
+        found = _problem(key, 0) or _problem(item, depth - 1)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,138 @@
+"""The policy folder: where it is, which revision it is, and what its files say without an engine.
+
+The revision is a digest over the sources that decide anything: the Rego (tests left out), hand-written policy data and
+each domain's two schema files. Generated files and tests are not part of it. Asking a policy a question is the
+engines' business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ledgeragent.errors import BadInput, DomainError
+
+_PACKAGE: Final = Path(__file__).resolve().parent
+_DOMAIN_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+_LISTED: Final = re.compile(r'^predicates\["(?P<id>[^"]+)"\] :=', re.MULTILINE)
+_GUARDS: Final = re.compile(r"^guards := \{(?P<body>[^}]*)\}", re.MULTILINE)
+_TEXT: Final = re.compile(r'"([^"]*)"')
+
+
+def _source(name: str) -> Path:
+    """`rego` or `schemas`: in the wheel below the package, in a checkout two levels above it."""
+    bundled = _PACKAGE / "_bundled" / name
+    return bundled if bundled.is_dir() else _PACKAGE.parent.parent / name
+
+
+REGO: Final = _source("rego")
+"""The policies this version ships."""
+
+SCHEMAS: Final = _source("schemas")
+"""The contracts and domains this version ships."""
+
+COMPILED: Final = _PACKAGE / "compiled"
+"""What `make compile` made of both: `policy.wasm`, `data.json`, `manifest.json`, `catalogue.json`."""
+
+
+def check_name(domain: str) -> str:
+    """The domain's name, if it may become part of a path.
+
+    Raises:
+        BadInput: for anything but `[a-z][a-z0-9_]*`.
+    """
+    if not _DOMAIN_NAME.match(domain):
+        raise BadInput(f"{domain[:80]!r} is not a domain name: use lower-case letters, digits and _, a letter first")
+    return domain
+
+
+def domains(schemas: Path = SCHEMAS) -> list[str]:
+    """The names of the domains under a schemas folder, sorted."""
+    return sorted(path.parent.name for path in schemas.glob("*/tools.json"))
+
+
+def revision(rego: Path, schemas: Path) -> str:
+    """Digest of the sources that decide, as `sha256:<hex>`.
+
+    Args:
+        rego: the bundle root.
+        schemas: the folder with one folder per domain.
+
+    Returns:
+        SHA-256 over the sorted relative names and contents; the same on every machine.
+
+    Raises:
+        BadInput: when a folder is not there or holds no policies.
+    """
+    found = list(_sources(rego, schemas))
+    if not any(name.endswith(".rego") for name, _ in found):
+        raise BadInput(f"no .rego files under {rego}: name the bundle root (the folder that holds ledgeragent/)")
+    total = hashlib.sha256()
+    for name, path in sorted(found):
+        total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return "sha256:" + total.hexdigest()
+
+
+def _sources(rego: Path, schemas: Path) -> Iterator[tuple[str, Path]]:
+    for path in rego.rglob("*"):
+        name = path.relative_to(rego).as_posix()
+        if path.is_file() and not _is_output(name) and (name.endswith((".rego", ".json")) or name == ".manifest"):
+            yield f"rego/{name}", path
+    for path in (*schemas.glob("*/ledger.schema.json"), *schemas.glob("*/tools.json")):
+        yield f"schemas/{path.relative_to(schemas).as_posix()}", path
+
+
+def _is_output(name: str) -> bool:
+    """Tests decide nothing; `ledgeragent/<domain>/data.json` is generated from tools.json."""
+    parts = name.split("/")
+    generated = len(parts) == 3 and parts[0] == "ledgeragent" and parts[2] == "data.json"
+    return generated or name.endswith("_test.rego")
+
+
+@dataclass(frozen=True)
+class RegoFacts:
+    """What a domain's Rego files say, read without an engine.
+
+    Attributes:
+        listed: ids on the domain's page.
+        guards: id → tools, for every predicate folder that has a literal `guards`.
+    """
+
+    listed: tuple[str, ...]
+    guards: dict[str, frozenset[str]]
+
+
+def read_rego(rego: Path, domain: str) -> RegoFacts:
+    """Read the domain's page and its predicates' `guards`.
+
+    Raises:
+        DomainError: when the page is not there.
+    """
+    folder = rego / "ledgeragent" / check_name(domain)
+    page = folder / f"{domain}.rego"
+    if not page.is_file():
+        raise DomainError(domain, [f"{page}: no page that lists what is enforced"])
+    guards: dict[str, frozenset[str]] = {}
+    for path in sorted(folder.glob("*/*.rego")):
+        match = _GUARDS.search(path.read_text(encoding="utf-8"))
+        if match and not path.name.endswith("_test.rego"):
+            guards[f"{domain}.{path.parent.name}"] = frozenset(_TEXT.findall(match["body"]))
+    return RegoFacts(tuple(_LISTED.findall(page.read_text(encoding="utf-8"))), guards)
+
+
+def catalogue(compiled: Path = COMPILED) -> list[dict[str, Any]]:
+    """The predicates as `make compile` described them: id, title, tools, evidence, remedy, severity, policy section.
+
+    Raises:
+        BadInput: when the file is not there.
+    """
+    path = compiled / "catalogue.json"
+    if not path.is_file():
+        raise BadInput(f"{path} is not there: run `make compile`")
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
