@@ -1,0 +1,119 @@
+"""Words for a rejected call: which reads would settle it, what the model is told, what the user is told.
+
+Deterministic text made of the decision's findings and the domain's `settles`; no rule lives here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ledgeragent.contracts import Decision, Finding, ReadTool
+from ledgeragent.domain import Domain
+from ledgeragent.paths import Path
+
+_ASK = "?"
+
+
+@dataclass(frozen=True)
+class SuggestedRead:
+    """A read that would settle a missing fact.
+
+    Attributes:
+        tool: the read tool.
+        arguments: its arguments as far as the path gives them.
+        ask: arguments that only the user can give.
+        path: the missing path it settles.
+    """
+
+    tool: str
+    arguments: Mapping[str, str]
+    ask: tuple[str, ...]
+    path: Path
+
+    def __str__(self) -> str:
+        given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in self.arguments.items()]
+        return f"{self.tool}({', '.join([*given, *(f'{name}=<ask the user>' for name in self.ask)])})"
+
+
+def suggested_reads(domain: Domain, findings: Sequence[Finding]) -> tuple[SuggestedRead, ...]:
+    """The reads that would settle what the findings miss, each once, in the order of the findings."""
+    found: dict[tuple[str, str], SuggestedRead] = {}
+    for finding in findings:
+        if finding.mode == "enforce":
+            for fact in finding.missing:
+                for read in _reads_for(domain, tuple(fact.path)):
+                    found.setdefault((read.tool, str(read)), read)
+    return tuple(found.values())
+
+
+def _reads_for(domain: Domain, path: Path) -> Iterator[SuggestedRead]:
+    for tool in domain.tools.values():
+        if not isinstance(tool, ReadTool):
+            continue
+        for settled in tool.settles:
+            names = _captured(tuple(settled.path), path)
+            if names is not None:
+                filled = {key: _filled(text, names) for key, text in settled.arguments.items() if text != _ASK}
+                ask = tuple(key for key, text in settled.arguments.items() if text == _ASK)
+                yield SuggestedRead(tool.name, filled, ask, path)
+
+
+def _captured(pattern: Path, path: Path) -> dict[str, str] | None:
+    if len(pattern) > len(path):
+        return None
+    names: dict[str, str] = {}
+    for key, actual in zip(pattern, path, strict=False):
+        if key.startswith("{"):
+            names[key[1:-1]] = actual
+        elif key != actual:
+            return None
+    return names
+
+
+def _filled(text: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def model_message(tool: str, decision: Decision, reads: Sequence[SuggestedRead]) -> str:
+    """What the model is told about a rejected call."""
+    lines = [_HEADLINES[decision.verdict].format(tool=tool)]
+    lines += [f"- [{one.predicate}] {one.message}" for one in decision.findings if one.mode == "enforce"]
+    if decision.verdict == "revise" and reads:
+        lines.append("Settle it first, then propose the call again: " + _together(reads) + ".")
+    return "\n".join(lines)
+
+
+_HEADLINES: Mapping[str, str] = {
+    "allow": "{tool} may run.",
+    "revise": "{tool} was not executed. It can be proposed again once this is mended:",
+    "block": "{tool} was refused. Do not retry it; explain why to the user, or hand over:",
+}
+
+
+def _together(reads: Sequence[SuggestedRead]) -> str:
+    """Alternatives for one fact are joined by "or", reads for different facts by "and"."""
+    by_path: dict[Path, list[str]] = {}
+    for read in reads:
+        by_path.setdefault(read.path, []).append(str(read))
+    alternatives = list(dict.fromkeys(tuple(texts) for texts in by_path.values()))
+    return ", and ".join(" or ".join(texts) for texts in alternatives)
+
+
+def failure_message(tool: str, code: str) -> str:
+    """What the model is told when no decision could be had."""
+    return f"{tool} was not executed: the policy check is not available ({code}). Do not retry it; hand over."
+
+
+def user_message(decision: Decision) -> str:
+    """What the user can be told about a rejected call, without ids of rules or tools."""
+    broken = [one.message for one in decision.findings if one.mode == "enforce" and one.status == "violated"]
+    if broken:
+        return " ".join(dict.fromkeys(broken))
+    return "I need to look something up before I can do that." if decision.findings else ""
+
+
+USER_FAILURE = "I can't make this change at the moment. A colleague will take over."

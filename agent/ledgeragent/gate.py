@@ -1,0 +1,246 @@
+"""The gate on the host's side: asks the policy decision point and believes only an answer that proves itself.
+
+A decision is accepted only if it fits its contract, echoes the request, lists exactly the predicates that guard the
+tool, agrees with its own findings, and carries a revision that was proved: before the first decision, and again for
+every revision seen for the first time, the domain's vectors are run against the very engine in use. Everything else is
+a block with an error of a closed list. There is no switch for failing open.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ledgeragent.contracts import Decision, Verdict
+from ledgeragent.domain import Domain
+from ledgeragent.engine import Engine
+from ledgeragent.errors import BadInput, EngineError
+from ledgeragent.jsonio import parse
+from ledgeragent.policies import SCHEMAS
+
+VECTORS: Final = "ledgeragent.vectors/1"
+_NOT_JUDGED: Final = frozenset({"gate.input", "gate.tool", "gate.arguments"})
+"""Findings after which no predicate is judged; none of them can be part of an allow."""
+_RANK: Final[Mapping[str, int]] = {"allow": 0, "revise": 1, "block": 2}
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why no decision could be accepted: a code of the closed list in `errors`, and words for people."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What came of asking the gate.
+
+    Attributes:
+        verdict: the decision's, or `block` when there is none.
+        decision: the accepted decision, or None.
+        failure: why there is none.
+        latency_ms: time spent asking and checking, in milliseconds.
+    """
+
+    verdict: Verdict
+    decision: Decision | None
+    failure: Failure | None
+    latency_ms: float
+
+
+class _NotAccepted(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.failure = Failure(code, message)
+
+
+class Gate:
+    """Judges calls of one domain with one engine. Thread-safe; serves any number of sessions."""
+
+    def __init__(
+        self, domain: Domain, engine: Engine, *, vectors: Path | None = None, pin: str | None = None
+    ) -> None:
+        """Prepare a gate; nothing is asked yet.
+
+        Args:
+            domain: the loaded domain.
+            engine: the policy decision point.
+            vectors: the domain's vectors file; default: the shipped one.
+            pin: the only revision to accept (`sha256:…`), or None.
+
+        Raises:
+            BadInput: when there are no vectors: a gate that cannot be proved is not built.
+        """
+        self.domain = domain
+        self.engine = engine
+        self._pin = pin
+        self._vectors = load_vectors(vectors or SCHEMAS / "vectors" / f"{domain.name}.json", domain)
+        self._proved: set[str] = set()
+        self._refused: dict[str, Failure] = {}
+        self._proving = threading.Lock()
+
+    @property
+    def revisions(self) -> frozenset[str]:
+        """Revisions that were proved with this engine."""
+        return frozenset(self._proved)
+
+    def judge(self, gate_input: Mapping[str, Any]) -> Judged:
+        """Ask for one decision.
+
+        Args:
+            gate_input: a gate input as its contract has it.
+
+        Returns:
+            The accepted decision, or a block that says what was wrong. Never raises for anything the engine does.
+        """
+        started = time.perf_counter()
+        try:
+            if not self._proved:
+                self._prove(expected=None)
+            decision = self._ask(gate_input)
+            if decision.policy.revision not in self._proved:
+                self._prove(expected=decision.policy.revision)
+            self._check_against(decision, gate_input)
+        except _NotAccepted as error:
+            return self._failed(error.failure, started)
+        except EngineError as error:
+            return self._failed(Failure(error.code, str(error)), started)
+        except BadInput as error:
+            return self._failed(Failure("host.input", str(error)), started)
+        except Exception as error:  # whatever breaks here must end as a block, not as a crash around the gate
+            _log.exception("the gate failed")
+            return self._failed(Failure("host.internal", f"{type(error).__name__} in the host"), started)
+        return Judged(decision.verdict, decision, None, _since(started))
+
+    def prove(self) -> str:
+        """Run the vectors now and give the revision they hold for.
+
+        Raises:
+            EngineError: when the engine gives no answer.
+            BadInput: when a vector does not hold; the message names the first.
+        """
+        try:
+            return self._prove(expected=None)
+        except _NotAccepted as error:
+            raise BadInput(str(error)) from None
+
+    def _failed(self, failure: Failure, started: float) -> Judged:
+        return Judged("block", None, failure, _since(started))
+
+    def _ask(self, gate_input: Mapping[str, Any]) -> Decision:
+        decision = _as_decision(self.engine.evaluate(self.domain.name, "decision", gate_input))
+        if decision.request != gate_input.get("request"):
+            raise _NotAccepted("decision.request", "the engine answered another request")
+        return decision
+
+    def _check_against(self, decision: Decision, gate_input: Mapping[str, Any]) -> None:
+        if self._pin is not None and decision.policy.revision != self._pin:
+            raise _NotAccepted(
+                "decision.pin", f"the decision was made with {decision.policy.revision}; only {self._pin} is accepted"
+            )
+        tool = str(gate_input["action"]["tool"])
+        expected = () if _NOT_JUDGED & _ids(decision) else self.domain.guarded_by(tool)
+        if tuple(decision.predicates) != tuple(expected):
+            raise _NotAccepted(
+                "decision.predicates",
+                f"for {tool} the predicates {_names(expected)} must be judged; the decision lists "
+                f"{_names(decision.predicates)}",
+            )
+
+    def _prove(self, expected: str | None) -> str:
+        with self._proving:
+            if expected is None and self._proved:
+                return next(iter(self._proved))
+            if expected is not None and expected in self._proved:
+                return expected
+            revision = self._run_vectors()
+            if expected is not None and revision != expected:
+                raise _NotAccepted("decision.revision", f"revision {expected} was answered, but {revision} is in use")
+            self._proved.add(revision)
+            _log.info("%s: %d vectors hold for revision %s", self.domain.name, len(self._vectors), revision)
+            return revision
+
+    def _run_vectors(self) -> str:
+        revisions: set[str] = set()
+        for vector in self._vectors:
+            decision = _as_decision(self.engine.evaluate(self.domain.name, "proof", vector["input"]))
+            revisions.add(decision.policy.revision)
+            if decision.policy.revision in self._refused:
+                raise _NotAccepted("decision.proof", self._refused[decision.policy.revision].message)
+            answered = decision.model_dump(exclude={"request", "policy"})
+            # A malformed input has no request to echo.
+            echoed = decision.request in (vector["input"].get("request"), "")
+            if answered != vector["decision"] or not echoed:
+                failure = Failure(
+                    "decision.proof",
+                    f"the policies in use do not decide vector {vector['name']!r} as {self.domain.name} must "
+                    f"(verdict {decision.verdict}, expected {vector['decision']['verdict']}); nothing is let through",
+                )
+                self._refused[decision.policy.revision] = failure
+                raise _NotAccepted(failure.code, failure.message)
+        if len(revisions) != 1:
+            raise _NotAccepted("decision.revision", "the revision changed while it was being proved; ask again")
+        return revisions.pop()
+
+
+def _as_decision(answer: Any) -> Decision:
+    try:
+        decision = Decision.model_validate(answer)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole answer"
+        raise _NotAccepted("decision.schema", f"the answer is not a decision: {place}: {first['msg']}") from None
+    worst = max((_RANK[one.verdict] for one in decision.findings if one.mode == "enforce"), default=0)
+    if _RANK[decision.verdict] != worst:
+        raise _NotAccepted("decision.schema", f"the verdict {decision.verdict} does not follow from its findings")
+    known = {*decision.predicates, "gate.input", "gate.tool", "gate.unguarded", "gate.arguments", "gate.loop"}
+    if not _ids(decision) <= known:
+        raise _NotAccepted("decision.schema", "the decision has findings of predicates it does not list")
+    return decision
+
+
+def load_vectors(path: Path, domain: Domain) -> Sequence[Mapping[str, Any]]:
+    """Read a domain's vectors.
+
+    Raises:
+        BadInput: when the file is not there, is of another domain, or has no allow, no revise or no block.
+    """
+    try:
+        document = parse(path.read_text(encoding="utf-8"), what=str(path), limit=10_000_000)
+    except OSError as error:
+        raise BadInput(f"no vectors to prove the policies with: {error}") from None
+    if document.get("contract") != VECTORS or document.get("domain") != domain.name:
+        raise BadInput(f"{path}: not vectors of domain {domain.name!r} under contract {VECTORS!r}")
+    vectors: list[dict[str, Any]] = document["vectors"]
+    verdicts = {vector["decision"]["verdict"] for vector in vectors}
+    if verdicts != {"allow", "revise", "block"}:
+        raise BadInput(f"{path}: vectors must hold at least one allow, one revise and one block")
+    unproved = {name for name in domain.tools if domain.is_write(name)} - _tools_of(vectors)
+    if unproved:
+        raise BadInput(f"{path}: no allowed vector for {', '.join(sorted(unproved))}")
+    return vectors
+
+
+def _tools_of(vectors: Sequence[Mapping[str, Any]]) -> set[str]:
+    return {one["input"]["action"]["tool"] for one in vectors if one["decision"]["verdict"] == "allow"}
+
+
+def _ids(decision: Decision) -> set[str]:
+    return {finding.predicate for finding in decision.findings}
+
+
+def _names(ids: Sequence[str]) -> str:
+    return ", ".join(ids) or "(none)"
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)

@@ -1,0 +1,637 @@
+"""A session: one conversation's ledger, history and tickets, tied to a gate.
+
+The session is the only way facts get in and calls get out. It issues reads and takes their returns, has writes judged
+in order, gives every admitted write a one-use ticket, and takes the outcomes. All its methods may be called from any
+thread; they are serialised.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ledgeragent.contracts import (
+    DECISION,
+    GATE_INPUT,
+    RECORD,
+    Decision,
+    DecisionRecord,
+    EngineShown,
+    GateInput,
+    Outcome,
+    OutcomeRecord,
+    Principal,
+    ReadTool,
+    Verdict,
+    WriteTool,
+)
+from ledgeragent.errors import BadInput, LedgerError, RecordError, SessionClosed, TicketError
+from ledgeragent.feedback import (
+    USER_FAILURE,
+    SuggestedRead,
+    failure_message,
+    model_message,
+    suggested_reads,
+    user_message,
+)
+from ledgeragent.gate import Failure, Gate, Judged
+from ledgeragent.jsonio import canonical, check, parse
+from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance
+from ledgeragent.paths import NOTHING, Path, Scope
+from ledgeragent.records import Recorder, wall_clock
+
+__all__ = ["DECISION", "Call", "IssuedCall", "Observation", "Review", "Session", "Ticket", "ToolRefused"]
+
+_INSTANT: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})\Z"
+)
+_MAX_SEEN: Final = 500_000
+
+
+class ToolRefused(Exception):
+    """Raised by a tool inside `Session.execute` for a definite no: nothing was changed."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call as the model proposes it.
+
+    Attributes:
+        tool: the tool's name.
+        arguments: an object, or the JSON text a provider gave.
+        call_id: the provider's id for the call.
+    """
+
+    tool: str
+    arguments: Any
+    call_id: str = ""
+
+
+@dataclass(frozen=True)
+class IssuedCall:
+    """A call that changes nothing, on its way to its tool: `call_id` is what its return must name."""
+
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    issued: int
+    proves: bool
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What became of a return: the paths it filled, and what was kept out and why."""
+
+    call_id: str
+    tool: str
+    paths: tuple[Path, ...] = ()
+    problems: tuple[NotAFact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """The right to run one admitted write once, with exactly these arguments.
+
+    Attributes:
+        id: random, not to be guessed.
+        tool: the tool.
+        arguments: the parsed arguments to run it with, as canonical JSON text.
+        request: the decision's request id.
+    """
+
+    id: str
+    call_id: str
+    tool: str
+    arguments: str
+    request: str
+
+
+@dataclass(frozen=True)
+class Review:
+    """What the gate says to one proposed call.
+
+    Attributes:
+        verdict: allow, revise or block.
+        decision: the accepted decision, or None when there is none (then `failure` says why, and it is a block).
+        reads: reads that would settle what is missing.
+        message: for the model.
+        user_message: for the user.
+        ticket: what the executor must be shown; only with allow.
+    """
+
+    call: Call
+    verdict: Verdict
+    decision: Decision | None
+    failure: Failure | None
+    reads: tuple[SuggestedRead, ...]
+    message: str
+    user_message: str
+    ticket: Ticket | None
+    gate_input: Mapping[str, Any]
+
+
+@dataclass
+class _Write:
+    """An admitted write. `number` orders it among the session's writes."""
+
+    number: int
+    tool: str
+    arguments: dict[str, Any]
+    outcome: str = "pending"
+
+
+@dataclass
+class _OpenTicket:
+    ticket: Ticket
+    write: _Write
+    records: Mapping[Path, str | None]
+    running: bool = False
+
+
+@dataclass
+class _Rejected:
+    ledger: str
+    count: int
+
+
+@dataclass
+class _State:
+    event: int = 0
+    turn: int = 0
+    writes: list[_Write] = field(default_factory=list)
+    issued: dict[str, IssuedCall] = field(default_factory=dict)
+    tickets: dict[str, _OpenTicket] = field(default_factory=dict)
+    rejected: dict[tuple[str, str], _Rejected] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    closed: str | None = None
+
+
+class Session:
+    """One conversation under a gate."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        now: str,
+        principal: Principal | None = None,
+        session_id: str | None = None,
+        recorder: Recorder | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """Open a session with an empty ledger.
+
+        Args:
+            gate: judges the writes.
+            now: the session's clock, RFC 3339 with an offset; policies read no other.
+            principal: whom the host authenticated itself (source `host`), or None.
+            session_id: default: a random one.
+            recorder: keeps a record of every decision and outcome, or None.
+            limits: size caps of the ledger.
+
+        Raises:
+            BadInput: for a clock without an offset, or a principal the host did not authenticate.
+        """
+        self.gate = gate
+        self.domain = gate.domain
+        self.id = session_id or secrets.token_hex(8)
+        self.ledger = Ledger(gate.domain, limits or Limits())
+        self._recorder = recorder
+        self._lock = threading.RLock()
+        self._state = _State()
+        self._host_principal: Principal | None = None
+        self.now = now
+        self.set_clock(now)
+        if principal is not None:
+            self.identify(principal)
+
+    # Clock, turn, principal -------------------------------------------------------------------------------------
+
+    def set_clock(self, now: str) -> None:
+        """Move the session's clock.
+
+        Raises:
+            BadInput: unless it is RFC 3339 with an offset (`2024-05-15T15:00:00-05:00`).
+        """
+        if not _INSTANT.match(now):
+            raise BadInput(f"now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00; got {now[:60]!r}")
+        self.now = now
+
+    def next_turn(self) -> int:
+        """A new model message begins."""
+        with self._lock:
+            self._state.turn += 1
+            return self._state.turn
+
+    @property
+    def turn(self) -> int:
+        """The number of the model message at hand."""
+        return self._state.turn
+
+    def identify(self, principal: Principal) -> None:
+        """The host authenticated somebody. A session has one principal: a change ends it.
+
+        Raises:
+            BadInput: when the source is not `host` or the id is empty.
+            SessionClosed: when another principal was known; nothing of this session is used for the new one.
+        """
+        if principal.source != "host":
+            raise BadInput("only a principal that the host authenticated (source 'host') can be passed in")
+        with self._lock:
+            self._must_be_open()
+            if self._host_principal is not None and self._host_principal != principal:
+                self.close("the principal changed")
+                raise SessionClosed("the principal changed: this session has ended, open a new one")
+            self._host_principal = principal
+
+    @property
+    def principal(self) -> Principal | None:
+        """The principal: the host's, else the one an authentication read proved (or the customer claimed)."""
+        if self._host_principal is not None:
+            return self._host_principal
+        known = self.ledger.lookup(tuple(self.domain.file.principal_path))
+        source = self.domain.file.principal
+        if known is NOTHING or not isinstance(known, str) or not known or source == "host":
+            return None
+        return Principal(id=known, source=source)
+
+    # Reads ------------------------------------------------------------------------------------------------------
+
+    def issue(self, tool: str, arguments: Any, call_id: str | None = None) -> IssuedCall:
+        """Register a call that changes nothing, before it is made.
+
+        Args:
+            tool: a declared read, or a tool without effect.
+            arguments: an object, or the provider's JSON text.
+            call_id: the provider's id; default: a random one.
+
+        Raises:
+            LedgerError: when the tool is a write or undeclared (have it reviewed), or the id is already under way.
+            BadInput: when the arguments are no JSON object.
+        """
+        with self._lock:
+            self._must_be_open()
+            if self.domain.is_write(tool):
+                raise LedgerError(f"{tool!r} may change the environment: have it reviewed, do not issue it as a read")
+            parsed = parse(arguments, what=f"arguments of {tool}") if isinstance(arguments, str) else arguments
+            check(parsed, what=f"arguments of {tool}")
+            if not isinstance(parsed, Mapping):
+                raise BadInput(f"arguments of {tool} must be a JSON object, not {type(parsed).__name__}")
+            own_id = call_id or secrets.token_hex(8)
+            if own_id in self._state.issued:
+                raise LedgerError(f"call {own_id!r} is already under way; wait for its return")
+            issued = IssuedCall(own_id, tool, parsed, self._next_event(), self._proves(tool, parsed))
+            self._state.issued[own_id] = issued
+            return issued
+
+    def observe(self, call_id: str, content: Any, *, error: bool = False) -> Observation:
+        """Take the return of an issued call.
+
+        Args:
+            call_id: the id the return names.
+            content: the returned text (or the value, where the host parsed it).
+            error: whether the tool says it failed.
+
+        Returns:
+            What became a fact and what did not. A failed read changes nothing.
+
+        Raises:
+            LedgerError: when no such call is under way: never issued, or already answered.
+        """
+        with self._lock:
+            self._must_be_open()
+            call = self._state.issued.pop(call_id, None)
+            if call is None:
+                raise LedgerError(
+                    f"no call {call_id[:80]!r} is under way in this session: it was never issued, or is already answered"
+                )
+            observation = self._observed(call, content, error)
+            self._remember(content)
+            return observation
+
+    def _observed(self, call: IssuedCall, content: Any, error: bool) -> Observation:
+        tool = self.domain.tools[call.tool]
+        if error or self._reads_as_failure(content) or not isinstance(tool, ReadTool):
+            return Observation(call.call_id, call.tool)
+        absorbed = self.ledger.absorb(
+            tool,
+            call.arguments,
+            content,
+            Provenance(call.tool, call.call_id, self.turn, self.now, call.issued),
+            proves=call.proves,
+            principal=self._principal_id(),
+        )
+        return Observation(call.call_id, call.tool, absorbed.paths, absorbed.problems)
+
+    def _reads_as_failure(self, content: Any) -> bool:
+        return isinstance(content, str) and any(pattern.match(content) for pattern in self.domain.failures)
+
+    # Writes -----------------------------------------------------------------------------------------------------
+
+    def review(self, calls: Sequence[Call]) -> list[Review]:
+        """Judge the writes of one model message, in order.
+
+        Args:
+            calls: writes (or undeclared tools) as the model proposed them; each sees the admitted ones before it.
+
+        Returns:
+            One review per call. Admitted calls carry a ticket; run them in order.
+        """
+        with self._lock:
+            self._must_be_open()
+            siblings: list[_Write] = []
+            return [self._review(call, siblings) for call in calls]
+
+    def _review(self, call: Call, siblings: list[_Write]) -> Review:
+        gate_input, records = self._gate_input(call, siblings)
+        judged = self.gate.judge(gate_input)
+        judged = self._kept(gate_input, call, judged)
+        if judged.decision is None or judged.verdict != "allow":
+            self._count_rejection(gate_input)
+            return self._rejection(call, judged, gate_input)
+        write = self._admit(call.tool, gate_input["action"]["arguments"])
+        siblings.append(write)
+        ticket = Ticket(
+            secrets.token_hex(16), call.call_id, call.tool, canonical(write.arguments), gate_input["request"]
+        )
+        self._state.tickets[ticket.id] = _OpenTicket(ticket, write, records)
+        message = model_message(call.tool, judged.decision, ())
+        return Review(call, "allow", judged.decision, None, (), message, "", ticket, gate_input)
+
+    def _rejection(self, call: Call, judged: Judged, gate_input: Mapping[str, Any]) -> Review:
+        decision = judged.decision
+        if decision is None:
+            failure = judged.failure or Failure("host.internal", "no decision")
+            text = failure_message(call.tool, failure.code)
+            return Review(call, "block", None, failure, (), text, USER_FAILURE, None, gate_input)
+        reads = suggested_reads(self.domain, decision.findings)
+        message = model_message(call.tool, decision, reads)
+        return Review(
+            call, decision.verdict, decision, None, reads, message, user_message(decision), None, gate_input
+        )
+
+    def _gate_input(self, call: Call, siblings: Sequence[_Write]) -> tuple[dict[str, Any], Mapping[Path, str | None]]:
+        arguments = _understood(call.arguments)
+        scope = self._scope(arguments)
+        cut = self.ledger.slice(self.domain.needs.get(call.tool, ()), scope)
+        principal = self.principal
+        numbers = {write.number for write in siblings}
+        earlier = [write for write in self._state.writes if write.number not in numbers]
+        gate_input = {
+            "contract": GATE_INPUT,
+            "request": secrets.token_hex(16),
+            "domain": self.domain.name,
+            "session": {
+                "id": self.id,
+                "now": self.now,
+                "turn": self.turn,
+                "principal": principal.model_dump() if principal is not None else None,
+                "rejections": self._rejections(call.tool, arguments),
+            },
+            "action": {"call_id": call.call_id, "tool": call.tool, "arguments": arguments},
+            "ledger": cut.ledger,
+            "stale": cut.stale,
+            "history": [
+                {"tool": write.tool, "arguments": write.arguments, "outcome": write.outcome} for write in earlier
+            ],
+            "siblings": [{"tool": write.tool, "arguments": write.arguments} for write in siblings],
+            "grants": [],
+        }
+        return gate_input, cut.records
+
+    def _kept(self, gate_input: Mapping[str, Any], call: Call, judged: Judged) -> Judged:
+        """Put the decision on record; without a record there is no decision."""
+        if self._recorder is None:
+            return judged
+        revision = judged.decision.policy.revision if judged.decision is not None else ""
+        try:
+            self._recorder.write(
+                DecisionRecord(
+                    contract=RECORD,
+                    kind="decision",
+                    at=wall_clock(),
+                    session=self.id,
+                    call_id=call.call_id,
+                    input=GateInput.model_validate(gate_input),
+                    decision=judged.decision,
+                    error=judged.failure.code if judged.failure is not None else None,
+                    verdict=judged.verdict,
+                    enforced=True,
+                    revision=revision,
+                    engine=EngineShown(name=self.gate.engine.name, version=self.gate.engine.version),
+                    ledger_digest=self.ledger.digest,
+                    latency_ms=judged.latency_ms,
+                )
+            )
+        except (RecordError, ValueError) as error:
+            return Judged("block", None, Failure("host.record", str(error)), judged.latency_ms)
+        return judged
+
+    def _admit(self, tool: str, arguments: Mapping[str, Any]) -> _Write:
+        """At once the write is pending in the history and what it changes is stale."""
+        write = _Write(self._next_event(), tool, dict(arguments))
+        self._state.writes.append(write)
+        self.ledger.mark(write.number, self.domain.changes.get(tool, ()), self._scope(arguments))
+        return write
+
+    # Tickets and outcomes ---------------------------------------------------------------------------------------
+
+    def redeem(self, ticket: Ticket) -> dict[str, Any]:
+        """Begin to run an admitted write.
+
+        Returns:
+            The arguments to run it with: the parsed ones that were judged.
+
+        Raises:
+            TicketError: when it is not this session's, already spent, another write is running, or a fact that
+                decided was read anew with another value since (then it is withheld: have the call reviewed again).
+        """
+        with self._lock:
+            self._must_be_open()
+            held = self._held(ticket)
+            if held.running:
+                raise TicketError(f"ticket for {ticket.tool} is already spent: a ticket runs one call once")
+            if any(one.running for one in self._state.tickets.values()):
+                raise TicketError(f"{ticket.tool} must wait: another write of this session is running")
+            if not self.ledger.unchanged(held.records):
+                self._finish(held, "withheld")
+                raise TicketError(f"facts that admitted {ticket.tool} have changed since; have it reviewed again")
+            held.running = True
+            arguments: dict[str, Any] = parse(ticket.arguments, what="the ticket's arguments")
+            return arguments
+
+    def report(self, ticket: Ticket, outcome: Outcome, content: Any = None) -> None:
+        """Say what became of an admitted write.
+
+        Args:
+            ticket: its ticket.
+            outcome: `executed`, `refused` (a definite no, nothing changed), `uncertain` (it may have run), or
+                `withheld` (it was never started).
+            content: what the tool returned; never a fact, unless the domain takes write returns for reads.
+
+        Raises:
+            TicketError: when it was not redeemed, already reported, or `withheld` is said of one that was started.
+            RecordError: when the outcome could not be recorded; it counts all the same.
+        """
+        with self._lock:
+            held = self._held(ticket)
+            if held.running == (outcome == "withheld"):
+                what = "was started and cannot be withheld" if held.running else "was not redeemed"
+                raise TicketError(f"the ticket for {ticket.tool} {what}")
+            self._remember(content)
+            self._finish(held, outcome)
+            tool = self.domain.tools.get(ticket.tool)
+            if outcome == "executed" and self.domain.file.absorb_write_returns and isinstance(tool, WriteTool):
+                self._absorb_write(tool, held, content)
+
+    def execute(self, ticket: Ticket, run: Callable[[str, dict[str, Any]], Any]) -> Any:
+        """Redeem a ticket, run the tool and report, in one go.
+
+        Args:
+            ticket: the ticket of an admitted write.
+            run: called with the tool's name and the judged arguments. `ToolRefused` means a definite no; any other
+                exception means that it may have run.
+
+        Returns:
+            What `run` returned.
+
+        Raises:
+            TicketError: as `redeem`; and whatever `run` raises, after the outcome was taken.
+        """
+        with self._lock:
+            arguments = self.redeem(ticket)
+            try:
+                content = run(ticket.tool, arguments)
+            except ToolRefused:
+                self.report(ticket, "refused")
+                raise
+            except BaseException:
+                self.report(ticket, "uncertain")
+                raise
+            self.report(ticket, "executed", content)
+            return content
+
+    def _absorb_write(self, tool: WriteTool, held: _OpenTicket, content: Any) -> Absorbed:
+        provenance = Provenance(tool.name, held.ticket.call_id, self.turn, self.now, self._next_event())
+        return self.ledger.absorb(
+            tool, held.write.arguments, content, provenance, principal=self._principal_id()
+        )
+
+    def _held(self, ticket: Ticket) -> _OpenTicket:
+        held = self._state.tickets.get(ticket.id)
+        if held is None or held.ticket != ticket:
+            raise TicketError(f"no open ticket for {ticket.tool[:80]!r}: it is spent, withheld, or of another session")
+        return held
+
+    def _finish(self, held: _OpenTicket, outcome: Outcome) -> None:
+        del self._state.tickets[held.ticket.id]
+        self._settle(held.write, outcome)
+        if self._recorder is not None:
+            self._recorder.write(
+                OutcomeRecord(
+                    contract=RECORD,
+                    kind="outcome",
+                    at=wall_clock(),
+                    session=self.id,
+                    call_id=held.ticket.call_id,
+                    request=held.ticket.request,
+                    outcome=outcome,
+                )
+            )
+
+    def _settle(self, write: _Write, outcome: Outcome) -> None:
+        if outcome in ("refused", "withheld"):
+            self._state.writes.remove(write)
+            self.ledger.unmark(write.number)
+        else:
+            write.outcome = outcome
+            self.ledger.settle(write.number, self._next_event())
+
+    def close(self, reason: str = "closed by the host") -> None:
+        """End the session. Writes under way count as uncertain, admitted ones that were not started as withheld."""
+        with self._lock:
+            for held in list(self._state.tickets.values()):
+                self._finish(held, "uncertain" if held.running else "withheld")
+            self._state.closed = self._state.closed or reason
+
+    # Inside -----------------------------------------------------------------------------------------------------
+
+    def _must_be_open(self) -> None:
+        if self._state.closed is not None:
+            raise SessionClosed(f"this session has ended ({self._state.closed}): open a new one")
+
+    def _next_event(self) -> int:
+        self._state.event += 1
+        return self._state.event
+
+    def _principal_id(self) -> str | None:
+        principal = self.principal
+        return principal.id if principal is not None else None
+
+    def _scope(self, arguments: Any) -> Scope:
+        return Scope({"arguments": arguments if isinstance(arguments, Mapping) else {}}, self._principal_id())
+
+    def _rejections(self, tool: str, arguments: Any) -> int:
+        held = self._state.rejected.get((tool, canonical(arguments)))
+        return held.count if held is not None and held.ledger == self.ledger.digest else 0
+
+    def _count_rejection(self, gate_input: Mapping[str, Any]) -> None:
+        action = gate_input["action"]
+        key = (str(action["tool"]), canonical(action["arguments"]))
+        count = int(gate_input["session"]["rejections"]) + 1
+        self._state.rejected[key] = _Rejected(self.ledger.digest, count)
+
+    def _proves(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether an authentication read would prove anything: not when the agent knew the answer from its tools."""
+        declared = self.domain.tools[tool]
+        identifying = [
+            [arguments.get(name) for name in rule.unless_seen]
+            for rule in (declared.facts if isinstance(declared, ReadTool) else ())
+            if rule.unless_seen is not None
+        ]
+        return not any(all(self._was_seen(value) for value in values) for values in identifying)
+
+    def _was_seen(self, value: Any) -> bool:
+        if len(self._state.seen) >= _MAX_SEEN:
+            return True  # too much to remember: then nothing counts as the customer's own knowledge
+        words = str(value).casefold().split()
+        return str(value).casefold() in self._state.seen or all(word in self._state.seen for word in words)
+
+    def _remember(self, content: Any) -> None:
+        """Keep every text of a tool return, to tell the customer's knowledge from the agent's."""
+        value = content
+        if isinstance(content, str):
+            try:
+                value = parse(content, what="a return")
+            except BadInput:
+                value = content[:1_000_000]
+        stack = [value]
+        while stack and len(self._state.seen) < _MAX_SEEN:
+            one = stack.pop()
+            if isinstance(one, Mapping):
+                stack.extend(one)
+                stack.extend(one.values())
+            elif isinstance(one, list | tuple):
+                stack.extend(one)
+            elif one is not None and not isinstance(one, bool):
+                text = str(one).casefold()
+                self._state.seen.add(text)
+                self._state.seen.update(word.strip(".,;:!?()[]<>\"'") for word in text.split())
+
+
+def _understood(arguments: Any) -> Any:
+    """The arguments as JSON; a text that is not I-JSON stays a text, which fits no tool's parameters."""
+    if isinstance(arguments, str):
+        try:
+            return parse(arguments, what="arguments")
+        except BadInput:
+            return arguments.encode("utf-8", "replace").decode("utf-8")[:10_000]
+    try:
+        check(arguments, what="arguments")
+    except BadInput as problem:
+        return str(problem)
+    return arguments
