@@ -1,0 +1,105 @@
+package ledgeragent.gate.overrides_test
+
+import data.ledgeragent.gate.fixtures_test as given
+import data.ledgeragent.gate.overrides
+
+off := {"mode": "off", "owner": "Payments", "reason": "Trial", "expires": "2026-03-02"}
+
+document(id, entry) := {"demo": {"predicates": {id: entry}}}
+
+mode(id, entry) := effect if {
+	effect := overrides.mode("demo", given.declared, id) with input as given.request
+		with data.ledgeragent_overrides as document(id, entry)
+}
+
+verdict(id, entry, own) := effect if {
+	effect := overrides.verdict("demo", given.declared, id, own) with input as given.request
+		with data.ledgeragent_overrides as document(id, entry)
+}
+
+test_nothing_is_overridden_without_an_entry if {
+	overrides.mode("demo", given.declared, "demo.limit") == "enforce" with input as given.request
+	overrides.verdict("demo", given.declared, "demo.limit", "block") == "block" with input as given.request
+	overrides.shown("demo", given.declared, {"demo.limit"}) == [] with input as given.request
+}
+
+test_an_entry_counts_up_to_its_last_day if {
+	mode("demo.limit", off) == "off"
+	mode("demo.limit", object.union(off, {"expires": "2026-03-03"})) == "off"
+	mode("demo.limit", object.union(off, {"expires": "2026-03-01"})) == "enforce"
+}
+
+test_an_incomplete_entry_changes_nothing if {
+	every key in object.keys(off) { mode("demo.limit", object.remove(off, [key])) == "enforce" }
+	every change in [
+		{"owner": ""},
+		{"owner": 5},
+		{"reason": ""},
+		{"reason": null},
+		{"expires": "soon"},
+		{"expires": 20260302},
+		{"expires": "2026-03-02T00:00:00Z"},
+		{"mode": "disabled"},
+		{"mode": ["off"]},
+		{"verdict": "allow"},
+		{"verdict": null},
+		{"note": "undeclared"},
+	] {
+		mode("demo.limit", object.union(off, change)) == "enforce"
+	}
+	every entry in [null, "off", 5, ["off"], {}] { mode("demo.limit", entry) == "enforce" }
+}
+
+test_a_verdict_is_changed_and_an_odd_one_is_not if {
+	as_block := object.union(object.remove(off, ["mode"]), {"verdict": "block"})
+	verdict("demo.limit", as_block, "revise") == "block"
+	verdict("demo.limit", object.union(as_block, {"verdict": "allow"}), "revise") == "revise"
+	verdict("demo.limit", off, "revise") == "revise"
+	mode("demo.limit", as_block) == "enforce"
+}
+
+test_a_protected_predicate_is_only_tightened if {
+	every change in [{"mode": "off"}, {"mode": "shadow"}, {"mode": "enforce", "verdict": "revise"}] {
+		mode("demo.owner", object.union(off, change)) == "enforce"
+		verdict("demo.owner", object.union(off, change), "block") == "block"
+	}
+	verdict("demo.owner", object.union(off, {"mode": "enforce", "verdict": "block"}), "revise") == "block"
+}
+
+test_without_a_list_of_protected_predicates_all_are if {
+	unprotected := object.remove(given.declared, ["protected"])
+	effect := overrides.mode("demo", unprotected, "demo.limit") with input as given.request
+		with data.ledgeragent_overrides as document("demo.limit", off)
+	effect == "enforce"
+}
+
+test_every_entry_is_shown_applied_or_not if {
+	judged := {"demo.limit", "demo.owner", "demo.other"}
+	shown := overrides.shown("demo", given.declared, judged) with input as given.request
+		with data.ledgeragent_overrides as {"demo": {"predicates": {
+			"demo.owner": off,
+			"demo.limit": off,
+			"demo.other": {"mode": 5},
+			"demo.elsewhere": off,
+		}}}
+	row := {
+		"mode": "off",
+		"verdict": "",
+		"owner": "Payments",
+		"reason": "Trial",
+		"expires": "2026-03-02",
+	}
+	shown == [
+		object.union(row, {"predicate": "demo.limit", "applied": true}),
+		{
+			"predicate": "demo.other",
+			"mode": "",
+			"verdict": "",
+			"owner": "",
+			"reason": "",
+			"expires": "",
+			"applied": false,
+		},
+		object.union(row, {"predicate": "demo.owner", "applied": false}),
+	]
+}

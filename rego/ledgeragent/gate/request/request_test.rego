@@ -1,0 +1,94 @@
+package ledgeragent.gate.request_test
+
+import data.ledgeragent.gate.fixtures_test as given
+import data.ledgeragent.gate.request
+
+problems(given_input) := found if found := request.problems("demo") with input as given_input
+
+principal := {"id": "ada", "source": "host"}
+
+write := {"tool": "pay", "arguments": {}}
+
+entry := object.union(write, {"outcome": "executed"})
+
+test_a_sound_request_has_no_problems if {
+	problems(given.request) == set()
+	problems(given.put(["session", "principal"], principal)) == set()
+	problems(given.put(["session", "principal"], object.union(principal, {"claims": {"role": "x"}}))) == set()
+	problems(given.put(["history"], [entry, object.union(entry, {"outcome": "pending"})])) == set()
+	problems(given.put(["siblings"], [write])) == set()
+	problems(given.put(["grants"], [{}])) == set()
+	problems(given.put(["stale"], [["spent"], ["limit", "daily"]])) == set()
+	problems(given.put(["session", "now"], "2026-03-02T10:00:00.5Z")) == set()
+}
+
+test_every_part_is_required if {
+	every part in object.keys(given.request) { "fields" in problems(object.remove(given.request, [part])) }
+	every part in object.keys(given.request) - {"grants"} { part in problems(object.remove(given.request, [part])) }
+	problems(object.union(given.request, {"extra": 1})) == {"fields"}
+}
+
+test_what_is_no_object_has_every_problem if {
+	everything := problems({})
+	"stale value in ledger" in everything
+	every other in [null, 5, "x", [], true] { problems(other) == everything }
+	request.problems("demo") == everything
+}
+
+odd := [null, 5, true, "", [], ["x"], [null], {"x": 1}]
+
+test_parts_of_another_type_are_problems if {
+	every value in odd { problems(given.put(["contract"], value)) == {"contract"} }
+	every value in odd { problems(given.put(["domain"], value)) == {"domain"} }
+	every value in [null, 5, "", []] { problems(given.put(["request"], value)) == {"request"} }
+	every value in odd { problems(given.put(["action"], value)) == {"action"} }
+	every value in [null, 5, true, "", [], ["x"]] { "ledger" in problems(given.put(["ledger"], value)) }
+	every value in [null, 5, true, "x", ["x"], [[]], [[1]], {}] { "stale" in problems(given.put(["stale"], value)) }
+	every value in [null, 5, "x", {"x": 1}, [null], ["x"], [{}], [write]] {
+		problems(given.put(["history"], value)) == {"history"}
+	}
+	every value in [null, 5, "x", {"x": 1}, [null], [{}], [entry]] {
+		problems(given.put(["siblings"], value)) == {"siblings"}
+	}
+	every value in [null, 5, "x", {"x": 1}, [null], ["x"]] { problems(given.put(["grants"], value)) == {"grants"} }
+}
+
+test_elements_of_writes_are_checked if {
+	changes := [{"tool": ""}, {"tool": 5}, {"arguments": []}, {"outcome": "refused"}, {"outcome": null}, {"more": 1}]
+	every change in changes {
+		problems(given.put(["history"], [entry, object.union(entry, change)])) == {"history"}
+	}
+}
+
+test_session_and_principal_are_checked_field_by_field if {
+	every field in ["now", "turn", "rejections"] {
+		every value in [null, true, "", [], {}, -1, 0.5, "2026-03-02T10:00:00", "2026-03-02"] {
+			problems(given.put(["session", field], value)) == {"session"}
+		}
+	}
+	every value in [null, true, "", [], {}, 5] { problems(given.put(["session", "id"], value)) == {"session"} }
+	problems(given.put(["session", "extra"], 1)) == {"session"}
+	every value in [5, "ada", [], {}, {"id": "ada"}] {
+		problems(given.put(["session", "principal"], value)) == {"principal"}
+	}
+	every change in [{"id": ""}, {"id": 5}, {"source": "guess"}, {"claims": []}, {"extra": 1}] {
+		problems(given.put(["session", "principal"], object.union(principal, change))) == {"principal"}
+	}
+}
+
+test_the_action_is_checked_field_by_field if {
+	every change in [{"call_id": 5}, {"tool": ""}, {"tool": null}, {"extra": 1}] {
+		problems(given.put(["action"], object.union(given.request.action, change))) == {"action"}
+	}
+}
+
+test_a_stale_value_that_is_still_in_the_ledger_is_a_problem if {
+	problems(given.put(["stale"], [["limit"]])) == {"stale value in ledger"}
+	problems(given.put(["stale"], [["limit", "daily"]])) == set()
+}
+
+test_the_request_id_is_echoed_only_when_it_is_text if {
+	request.id == "request-1" with input as given.request
+	request.id == "" with input as given.put(["request"], 5)
+	request.id == ""
+}

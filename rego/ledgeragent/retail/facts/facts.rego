@@ -1,0 +1,134 @@
+# METADATA
+# title: The retail facts that predicates share
+# description: |
+#   Names for what the proposed call is about. Each is undefined when it was not observed or has another type;
+#   predicates list the paths they rely on as evidence, so that an undefined fact ends as unknown and not as a pass.
+# schemas:
+#   - input: schema["gate_input.schema"]
+#   - input.ledger: schema.retail["ledger.schema"]
+package ledgeragent.retail.facts
+
+# METADATA
+# title: The order that the call names, as observed
+order := input.ledger.orders[order_id]
+
+order_id := input.action.arguments.order_id if is_string(input.action.arguments.order_id)
+
+# METADATA
+# title: The path of a field of that order
+order_path(field) := ["orders", order_id, field]
+
+# METADATA
+# title: The customer of this conversation - whom the host authenticated, else whom the ledger proves
+customer_id := input.session.principal.id if {
+	from_host
+} else := input.ledger.auth.user_id if {
+	is_string(input.ledger.auth.user_id)
+	input.ledger.auth.user_id != ""
+}
+
+from_host if input.session.principal.source == "host"
+
+# METADATA
+# title: The paths that say who the customer is
+customer_paths contains ["auth", "user_id"] if not from_host
+
+# METADATA
+# title: The payment methods on the customer's profile, by id
+payment_methods := input.ledger.users[customer_id].payment_methods if {
+	is_object(input.ledger.users[customer_id].payment_methods)
+}
+
+# METADATA
+# title: The path of those methods
+payment_methods_path := ["users", customer_id, "payment_methods"]
+
+# METADATA
+# title: The payment method that the call chooses, as the profile has it
+payment_method := payment_methods[payment_method_id]
+
+payment_method_id := input.action.arguments.payment_method_id if is_string(input.action.arguments.payment_method_id)
+
+# METADATA
+# title: The path of the chosen method on the profile
+payment_method_path := ["users", customer_id, "payment_methods", payment_method_id]
+
+# METADATA
+# title: The path of a field of the chosen method
+payment_method_field_path(field) := ["users", customer_id, "payment_methods", payment_method_id, field]
+
+# METADATA
+# title: The ids of the gift cards on the profile
+gift_cards contains id if {
+	some id, method in payment_methods
+	method.source == "gift_card"
+}
+
+# METADATA
+# title: The order's payments and refunds
+payment_history := order.payment_history if is_array(order.payment_history)
+
+# METADATA
+# title: The ids of the methods that paid for the order
+original_methods contains entry.payment_method_id if {
+	some entry in payment_history
+	entry.transaction_type == "payment"
+	is_string(entry.payment_method_id)
+}
+
+# METADATA
+# title: The order's items
+items := order.items if is_array(order.items)
+
+# METADATA
+# title: The items of the order with this item id; an order can hold the same item more than once
+items_with(item_id) := [item |
+	some item in items
+	item.item_id == item_id
+]
+
+# METADATA
+# title: The item ids that the call names
+item_ids := _texts(input.action.arguments.item_ids)
+
+# METADATA
+# title: The item ids that the call wants in their place
+new_item_ids := _texts(input.action.arguments.new_item_ids)
+
+_texts(values) := values if {
+	is_array(values)
+	every value in values { is_string(value) }
+}
+
+# METADATA
+# title: Whether every item has a replacement at its position
+same_length if count(item_ids) == count(new_item_ids)
+
+# METADATA
+# title: The positions in the call whose item is in the order
+positions contains index if {
+	some index, item_id in item_ids
+	count(items_with(item_id)) > 0
+}
+
+# METADATA
+# title: The order's item at a position; the first of equal ones, as the shop itself picks it
+old_item(index) := items_with(item_ids[index])[0]
+
+product_id(index) := old_item(index).product_id if is_string(old_item(index).product_id)
+
+# METADATA
+# title: The path of the variants of the product at a position
+variants_path(index) := ["products", product_id(index), "variants"]
+
+# METADATA
+# title: Those variants by item id, as observed
+variants(index) := input.ledger.products[product_id(index)].variants
+
+# METADATA
+# title: The variant that the call wants at a position; undefined when the product has none of this id
+new_variant(index) := variants(index)[new_item_ids[index]]
+
+# METADATA
+# title: The path of that variant
+new_variant_path(index) := ["products", product_id(index), "variants", new_item_ids[index]]

@@ -1,0 +1,100 @@
+package ledgeragent.retail_test
+
+import data.ledgeragent.retail
+import data.ledgeragent.retail.fixtures_test as given
+
+allowed(predicates) := {
+	"contract": "ledgeragent.decision/1",
+	"request": "request-1",
+	"verdict": "allow",
+	"findings": [],
+	"predicates": predicates,
+	"overrides": [],
+	"obligations": [],
+	"policy": {"revision": "sha256:test"},
+}
+
+test_every_write_is_allowed_when_its_facts_are_there if {
+	every write in given.writes { given.decide(write) == allowed(given.guarded_by[write.action.tool]) }
+}
+
+test_without_a_ledger_every_write_is_revised if {
+	every write in given.writes {
+		decision := given.decide(given.put(write, ["ledger"], {}))
+		decision.verdict == "revise"
+		decision.predicates == given.guarded_by[write.action.tool]
+		every finding in decision.findings { finding.status == "unknown" }
+	}
+}
+
+# A refund asked for by the wrong method is corrected, and nothing else is said.
+test_a_corrected_refund if {
+	wrong := given.decide(given.argue(given.return_items, "payment_method_id", "credit_card_1"))
+	wrong.verdict == "revise"
+	[finding.predicate | some finding in wrong.findings] == ["retail.refund_payment_in_order_history"]
+
+	right := given.decide(given.argue(given.return_items, "payment_method_id", "gift_card_1"))
+	right == allowed(given.guarded_by.return_delivered_order_items)
+}
+
+test_the_worst_finding_comes_first if {
+	request := given.argue(given.claim(given.cancel, ["orders", "#W1", "status"], "delivered"), "reason", "bored")
+	decision := given.decide(given.forget(request, ["auth"]))
+	decision.verdict == "block"
+	[[finding.predicate, finding.verdict, finding.status] | some finding in decision.findings] == [
+		["retail.order_pending", "block", "violated"],
+		["retail.cancel_reason", "revise", "violated"],
+		["retail.order_owner", "revise", "unknown"],
+		["retail.user_authenticated", "revise", "unknown"],
+	]
+}
+
+test_tools_that_change_nothing_are_allowed if {
+	declared := {"revision": "sha256:test", "tools": {"calculate": {"effect": "none", "parameters": {"type": "object"}}}}
+	decision := retail.decision with input as given.request("calculate", {"expression": "2 + 2"})
+		with data.ledgeragent.retail.declared as declared
+	decision == allowed([])
+}
+
+overrides := {"retail": {"predicates": {"retail.cancel_reason": {
+	"mode": "off",
+	"owner": "Retail team",
+	"reason": "Trial of free-text reasons",
+	"expires": "2026-12-31",
+}}}}
+
+test_overrides_change_the_decision_and_not_the_proof if {
+	request := given.argue(given.cancel, "reason", "bored")
+	decision := retail.decision with input as request
+		with data.ledgeragent.retail.declared as given.declared
+		with data.ledgeragent_overrides as overrides
+	decision.verdict == "allow"
+	[row.predicate | some row in decision.overrides] == ["retail.cancel_reason"]
+
+	proof := retail.proof with input as request
+		with data.ledgeragent.retail.declared as given.declared
+		with data.ledgeragent_overrides as overrides
+	proof.verdict == "revise"
+	proof.overrides == []
+}
+
+test_generated_data_that_is_not_there_blocks if {
+	decision := retail.decision with input as given.cancel with data.ledgeragent.retail.declared as {}
+	decision.verdict == "block"
+	decision.request == ""
+	[finding.predicate | some finding in decision.findings] == ["gate.input"]
+}
+
+test_every_predicate_listed_guards_what_it_says if {
+	guarding := {predicate: tools |
+		some predicate in {id | some ids in given.guarded_by; some id in ids}
+		tools := {tool | some tool, ids in given.guarded_by; predicate in ids}
+	}
+	every predicate, tools in guarding {
+		tools == {write.action.tool |
+			some write in given.writes
+			predicate in object.keys(retail.predicates) with input as write
+				with data.ledgeragent.retail.declared as given.declared
+		}
+	}
+}
