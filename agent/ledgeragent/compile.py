@@ -91,7 +91,18 @@ def compiled_files(opa: Path) -> dict[Path, bytes]:
         chosen = [flag for one in entrypoints for flag in ("-e", one)]
         # From the root and with the relative path: the module depends on the names it was built from.
         _run(
-            opa, "build", "-b", "rego", "-t", "wasm", "--ignore", "*_test.rego", *chosen, "-o", str(bundle), cwd=REGO.parent
+            opa,
+            "build",
+            "-b",
+            "rego",
+            "-t",
+            "wasm",
+            "--ignore",
+            "*_test.rego",
+            *chosen,
+            "-o",
+            str(bundle),
+            cwd=REGO.parent,
         )
         with tarfile.open(bundle, "r:gz") as archive:
             member = archive.extractfile("/policy.wasm")

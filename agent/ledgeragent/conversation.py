@@ -8,12 +8,11 @@ alone.
 from __future__ import annotations
 
 import gzip
-import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from ledgeragent.errors import BadInput
 from ledgeragent.jsonio import parse
@@ -48,6 +47,7 @@ class Conversation:
     """One recorded conversation; `turns` holds the calls of each assistant message that has any."""
 
     id: str
+    title: str | None
     domain: str | None
     now: str | None
     reward: float | None
@@ -82,6 +82,7 @@ def read_conversation(line: str, *, place: str) -> Conversation:
     turns, unmatched = _turns(messages, place)
     return Conversation(
         str(conversation_id),
+        _text_or_none(document, "title", place),
         _text_or_none(document, "domain", place),
         _text_or_none(document, "now", place),
         reward,
@@ -111,9 +112,7 @@ def _turns(messages: Sequence[Mapping[str, Any]], place: str) -> tuple[list[list
     return turns, unmatched
 
 
-def _call(
-    call: Any, index: int, messages: Sequence[Mapping[str, Any]], used: set[int], place: str
-) -> RecordedCall:
+def _call(call: Any, index: int, messages: Sequence[Mapping[str, Any]], used: set[int], place: str) -> RecordedCall:
     if not isinstance(call, dict):
         raise BadInput(f"{place}, message {index}: a tool call must be an object")
     body = call["function"] if isinstance(call.get("function"), dict) else call
@@ -126,9 +125,8 @@ def _call(
         used.add(at)
     error = answer.get("error", False)
     by_user = call.get("requestor") == "user"
-    return RecordedCall(
-        index, call_id, tool, body.get("arguments"), at is not None, answer.get("content"), error is not False and bool(error), by_user
-    )
+    arguments, content = body.get("arguments"), answer.get("content")
+    return RecordedCall(index, call_id, tool, arguments, at is not None, content, bool(error), by_user)
 
 
 def _answer(call_id: str, index: int, messages: Sequence[Mapping[str, Any]], used: set[int]) -> int | None:
@@ -161,10 +159,10 @@ def open_lines(name: str) -> Iterator[tuple[str, str]]:
         raise BadInput(f"{shown} cannot be read: {error}") from error
 
 
-def _stream(name: str) -> io.TextIOBase:
+def _stream(name: str) -> IO[str]:
     if name == "-":
-        return io.TextIOWrapper(io.BufferedReader(sys.stdin.buffer.raw), encoding="utf-8")  # type: ignore[attr-defined]
+        return open(sys.stdin.fileno(), encoding="utf-8", closefd=False)
     path = Path(name)
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")  # type: ignore[return-value]
+        return gzip.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")

@@ -34,9 +34,7 @@ _PLAIN_PATTERN: Final = re.compile(r"\^(?:\\[.\-/+*?()\[\]{}|$^\\]|[^\\$^]|\[\^)
 _ANNOTATIONS: Final = ("description",)
 
 
-def _match_pattern(
-    _validator: Any, pattern: str, value: Any, _schema: Schema
-) -> Iterator[jsonschema.ValidationError]:
+def _match_pattern(_validator: Any, pattern: str, value: Any, _schema: Schema) -> Iterator[jsonschema.ValidationError]:
     if isinstance(value, str) and not whole_pattern(pattern).search(value):
         yield jsonschema.ValidationError(f"does not match {pattern!r}")
 
@@ -368,11 +366,17 @@ class _Check:
     def _fact_problems(self, tool: ReadTool | WriteTool) -> Iterator[str]:
         for number, fact in enumerate(tool.facts):
             place = f"facts[{number}]"
-            yield from self._path_problems(tool, fact.path, f"{place}.path", ("arguments", "result", "each", "principal"))
+            yield from self._path_problems(
+                tool, fact.path, f"{place}.path", ("arguments", "result", "each", "principal")
+            )
             shape = tuple("*" if "{" in key else key for key in fact.path)
             if self.schema.at(shape) is not None and self.schema.record_type(shape) is None:
                 yield f"{place}.path {'.'.join(fact.path)} is not where the ledger schema has a record (x-id)"
-            for name, text in (("value", fact.value), ("each", fact.each), ("when", fact.when.value if fact.when else None)):
+            for name, text in (
+                ("value", fact.value),
+                ("each", fact.each),
+                ("when", fact.when.value if fact.when else None),
+            ):
                 if text is not None:
                     yield from self._template_problems(tool, text, f"{place}.{name}", ("arguments", "result", "each"))
             for argument in fact.unless_seen or ():
@@ -396,12 +400,10 @@ class _Check:
     def _write_problems(self, tool: WriteTool) -> Iterator[str]:
         for kind, paths in (("needs", tool.needs), ("changes", tool.changes)):
             for number, path in enumerate(paths):
-                yield from self._path_problems(
-                    tool, path, f"{kind}[{number}]", ("arguments", "principal", "ledger")
-                )
+                yield from self._path_problems(tool, path, f"{kind}[{number}]", ("arguments", "principal", "ledger"))
         own = [one for one in tool.guarded_by if not one.startswith("common.")]
         if not own and tool.unguarded is None:
-            yield "is a write that no predicate of its domain guards; guard it, or say `unguarded` with owner and reason"
+            yield "is a write that no predicate of its domain guards; guard it or declare it unguarded (owner, reason)"
         if own and tool.unguarded is not None:
             yield "says it is unguarded and names predicates that guard it"
         for twice in sorted({one for one in tool.guarded_by if tool.guarded_by.count(one) > 1}):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ledgeragent.contracts import Decision, Finding, ReadTool
 from ledgeragent.domain import Domain
-from ledgeragent.paths import Path
+from ledgeragent.paths import Path, dotted
 
-_ASK = "?"
+_ASK: Final = "?"
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,35 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 def model_message(tool: str, decision: Decision, reads: Sequence[SuggestedRead]) -> str:
     """What the model is told about a rejected call."""
     lines = [_HEADLINES[decision.verdict].format(tool=tool)]
-    lines += [f"- [{one.predicate}] {one.message}" for one in decision.findings if one.mode == "enforce"]
+    lines += [f"- [{names}] {text}" for names, text in reasons(decision.findings)]
     if decision.verdict == "revise" and reads:
         lines.append("Settle it first, then propose the call again: " + _together(reads) + ".")
     return "\n".join(lines)
 
 
-_HEADLINES: Mapping[str, str] = {
+def reasons(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    """(predicates, words) for every reason that counts: violated rules one by one, unknown facts together."""
+    enforced = [one for one in findings if one.mode == "enforce"]
+    found = [(one.predicate, one.message) for one in enforced if one.status == "violated"]
+    unknown = [one for one in enforced if one.status == "unknown"]
+    if unknown:
+        causes = {tuple(fact.path): fact.cause for one in unknown for fact in one.missing}
+        words = [
+            f"{introduction}: {', '.join(sorted(dotted(path) for path, cause in causes.items() if cause == wanted))}."
+            for wanted, introduction in _CAUSES.items()
+            if wanted in causes.values()
+        ]
+        found.append((", ".join(sorted({one.predicate for one in unknown})), " ".join(words)))
+    return found
+
+
+_CAUSES: Final[Mapping[str, str]] = {
+    "missing": "Not read in this session",
+    "stale": "Changed by a write since it was read",
+}
+
+
+_HEADLINES: Final[Mapping[str, str]] = {
     "allow": "{tool} may run.",
     "revise": "{tool} was not executed. It can be proposed again once this is mended:",
     "block": "{tool} was refused. Do not retry it; explain why to the user, or hand over:",

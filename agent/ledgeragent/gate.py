@@ -66,9 +66,7 @@ class _NotAccepted(Exception):
 class Gate:
     """Judges calls of one domain with one engine. Thread-safe; serves any number of sessions."""
 
-    def __init__(
-        self, domain: Domain, engine: Engine, *, vectors: Path | None = None, pin: str | None = None
-    ) -> None:
+    def __init__(self, domain: Domain, engine: Engine, *, vectors: Path | None = None, pin: str | None = None) -> None:
         """Prepare a gate; nothing is asked yet.
 
         Args:
@@ -116,7 +114,7 @@ class Gate:
             return self._failed(Failure(error.code, str(error)), started)
         except BadInput as error:
             return self._failed(Failure("host.input", str(error)), started)
-        except Exception as error:  # whatever breaks here must end as a block, not as a crash around the gate
+        except Exception as error:  # noqa: BLE001 - whatever breaks must end as a block, not as a way around the gate
             _log.exception("the gate failed")
             return self._failed(Failure("host.internal", f"{type(error).__name__} in the host"), started)
         return Judged(decision.verdict, decision, None, _since(started))
@@ -138,7 +136,7 @@ class Gate:
 
     def _ask(self, gate_input: Mapping[str, Any]) -> Decision:
         decision = _as_decision(self.engine.evaluate(self.domain.name, "decision", gate_input))
-        if decision.request != gate_input.get("request"):
+        if not _echoes(decision, gate_input):
             raise _NotAccepted("decision.request", "the engine answered another request")
         return decision
 
@@ -147,7 +145,7 @@ class Gate:
             raise _NotAccepted(
                 "decision.pin", f"the decision was made with {decision.policy.revision}; only {self._pin} is accepted"
             )
-        tool = str(gate_input["action"]["tool"])
+        tool = _tool(gate_input)
         expected = () if _NOT_JUDGED & _ids(decision) else self.domain.guarded_by(tool)
         if tuple(decision.predicates) != tuple(expected):
             raise _NotAccepted(
@@ -177,9 +175,7 @@ class Gate:
             if decision.policy.revision in self._refused:
                 raise _NotAccepted("decision.proof", self._refused[decision.policy.revision].message)
             answered = decision.model_dump(exclude={"request", "policy"})
-            # A malformed input has no request to echo.
-            echoed = decision.request in (vector["input"].get("request"), "")
-            if answered != vector["decision"] or not echoed:
+            if answered != vector["decision"] or not _echoes(decision, vector["input"]):
                 failure = Failure(
                     "decision.proof",
                     f"the policies in use do not decide vector {vector['name']!r} as {self.domain.name} must "
@@ -206,6 +202,17 @@ def _as_decision(answer: Any) -> Decision:
     if not _ids(decision) <= known:
         raise _NotAccepted("decision.schema", "the decision has findings of predicates it does not list")
     return decision
+
+
+def _echoes(decision: Decision, gate_input: Mapping[str, Any]) -> bool:
+    """Whether it answers this request; a malformed one has no text to echo."""
+    asked = gate_input.get("request")
+    return decision.request == (asked if isinstance(asked, str) else "")
+
+
+def _tool(gate_input: Mapping[str, Any]) -> str:
+    action = gate_input.get("action")
+    return str(action.get("tool", "")) if isinstance(action, Mapping) else ""
 
 
 def load_vectors(path: Path, domain: Domain) -> Sequence[Mapping[str, Any]]:

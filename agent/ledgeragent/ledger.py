@@ -258,11 +258,10 @@ class Ledger:
         paths: list[Path] = []
         problems: list[NotAFact] = []
         for rule in tool.facts:
-            place = dotted(rule.path)
+            place = _place_name(rule, arguments)
             if rule.unless_seen is not None and not proves:
-                problems.append(
-                    NotAFact(place, f"proves nothing: {', '.join(rule.unless_seen)} had already been seen in a tool return")
-                )
+                names = ", ".join(rule.unless_seen)
+                problems.append(NotAFact(place, f"proves nothing: {names} had already been seen in a tool return"))
                 continue
             try:
                 for path, value in self._facts(rule, arguments, content, principal):
@@ -319,13 +318,14 @@ class Ledger:
         return True
 
     def _make_room(self, path: Path, size: int, held: _Record | None) -> None:
-        if size > self.limits.record_bytes:
-            raise LedgerError(f"{dotted(path)[:200]} is {size:,} bytes; a record has at most {self.limits.record_bytes:,}")
-        if held is None and self._count >= self.limits.records:
+        limits = self.limits
+        if size > limits.record_bytes:
+            raise LedgerError(f"{dotted(path)[:200]} is {size:,} bytes; a record has at most {limits.record_bytes:,}")
+        if held is None and self._count >= limits.records:
             raise LedgerError(f"the session already holds {self._count:,} records, its limit")
         total = self._bytes + size - (held.size if held is not None else 0)
-        if total > self.limits.total_bytes:
-            raise LedgerError(f"the session would hold {total:,} bytes of facts; its limit is {self.limits.total_bytes:,}")
+        if total > limits.total_bytes:
+            raise LedgerError(f"the session would hold {total:,} bytes of facts; its limit is {limits.total_bytes:,}")
 
     def _put(self, path: Path, record: _Record) -> None:
         node = self._tables
@@ -425,7 +425,11 @@ class Ledger:
                 for path, value, provenance, _ in self.records()
             ],
             "marks": [
-                {"write": mark.write, "pattern": [None if key is ANY else key for key in mark.pattern], "known": mark.known}
+                {
+                    "write": mark.write,
+                    "pattern": [None if key is ANY else key for key in mark.pattern],
+                    "known": mark.known,
+                }
                 for mark in marks
             ],
         }
@@ -478,6 +482,12 @@ class Ledger:
 
 def _by_length(path: Path) -> tuple[int, Path]:
     return len(path), path
+
+
+def _place_name(rule: FactRule, arguments: Mapping[str, Any]) -> str:
+    """The rule's path for people: filled in as far as the call's arguments go."""
+    filled = PathTemplate.parse(rule.path).fill(Scope({"arguments": arguments}))
+    return dotted(filled[0] if len(filled) == 1 else rule.path)[:200]
 
 
 def _parsed(how: str, content: Any) -> Any:

@@ -48,9 +48,7 @@ def dotted(path: Iterable[object]) -> str:
 
 def is_prefix(prefix: Sequence[object], path: Sequence[object]) -> bool:
     """Whether `prefix`, in which `ANY` fits every key, equals or lies above `path`."""
-    return len(prefix) <= len(path) and all(
-        own is ANY or own == key for own, key in zip(prefix, path, strict=False)
-    )
+    return len(prefix) <= len(path) and all(own is ANY or own == key for own, key in zip(prefix, path, strict=False))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _TEXT: Final = re.compile(r'"([^"]*)"')
 
 
 def _source(name: str) -> Path:
-    """`rego` or `schemas`: in the wheel below the package, in a checkout two levels above it."""
+    """A folder of the repository: in the wheel below the package, in a checkout two levels above it."""
     bundled = _PACKAGE / "_bundled" / name
     return bundled if bundled.is_dir() else _PACKAGE.parent.parent / name
 
@@ -35,6 +35,9 @@ REGO: Final = _source("rego")
 
 SCHEMAS: Final = _source("schemas")
 """The contracts and domains this version ships."""
+
+EXAMPLES: Final = _source("examples")
+"""Conversations written for this project; `ledgeragent demo` replays them."""
 
 COMPILED: Final = _PACKAGE / "compiled"
 """What `make compile` made of both: `policy.wasm`, `data.json`, `manifest.json`, `catalogue.json`."""

@@ -307,7 +307,7 @@ class Session:
             call = self._state.issued.pop(call_id, None)
             if call is None:
                 raise LedgerError(
-                    f"no call {call_id[:80]!r} is under way in this session: it was never issued, or is already answered"
+                    f"no call {call_id[:80]!r} is under way in this session: never issued, or already answered"
                 )
             observation = self._observed(call, content, error)
             self._remember(content)
@@ -370,9 +370,7 @@ class Session:
             return Review(call, "block", None, failure, (), text, USER_FAILURE, None, gate_input)
         reads = suggested_reads(self.domain, decision.findings)
         message = model_message(call.tool, decision, reads)
-        return Review(
-            call, decision.verdict, decision, None, reads, message, user_message(decision), None, gate_input
-        )
+        return Review(call, decision.verdict, decision, None, reads, message, user_message(decision), None, gate_input)
 
     def _gate_input(self, call: Call, siblings: Sequence[_Write]) -> tuple[dict[str, Any], Mapping[Path, str | None]]:
         arguments = _understood(call.arguments)
@@ -517,9 +515,7 @@ class Session:
 
     def _absorb_write(self, tool: WriteTool, held: _OpenTicket, content: Any) -> Absorbed:
         provenance = Provenance(tool.name, held.ticket.call_id, self.turn, self.now, self._next_event())
-        return self.ledger.absorb(
-            tool, held.write.arguments, content, provenance, principal=self._principal_id()
-        )
+        return self.ledger.absorb(tool, held.write.arguments, content, provenance, principal=self._principal_id())
 
     def _held(self, ticket: Ticket) -> _OpenTicket:
         held = self._state.tickets.get(ticket.id)

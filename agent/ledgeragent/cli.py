@@ -1,0 +1,387 @@
+"""The command line: replay, check, demo, policies, doctor.
+
+Reads options, opens files and engines, prints. Every error a user can cause ends as one message on stderr, never as a
+traceback. Exit status: 0 done, 1 something was skipped or is wrong, 2 the command could not start; `check` has its
+own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Annotated, Any, Final, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from ledgeragent import __version__
+from ledgeragent.conversation import open_lines, read_conversation
+from ledgeragent.demo import print_tally, show
+from ledgeragent.domain import Domain
+from ledgeragent.engine import Engine, find_opa, open_engine
+from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
+from ledgeragent.gate import Gate
+from ledgeragent.jsonio import canonical, parse
+from ledgeragent.policies import COMPILED, EXAMPLES, REGO, SCHEMAS, catalogue, domains, revision
+from ledgeragent.replay import Replay, Tally
+
+app = typer.Typer(
+    help="Keep tool-calling agents to policy: a ledger of what tools returned, and a gate before every write.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
+ENGINE_STATUS: Final = 30
+_CHUNK: Final = 8
+
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="auto, embedded, opa (a local child process), or the URL of an OPA server.")
+]
+PoliciesOption = Annotated[
+    Path, typer.Option("--policies", help="Bundle root folder, or a bundle file.", show_default="the shipped ones")
+]
+SchemasOption = Annotated[
+    Path, typer.Option("--schemas", help="Folder of the domains' schemas.", show_default="the shipped ones")
+]
+
+
+def _example(text: str) -> str:
+    return f"Example: [bold]{escape(text)}[/bold]"
+
+
+@app.callback()
+def _options(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say which engine was taken, and why.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    logging.basicConfig(level=logging.INFO if verbose else logging.ERROR, format="%(name)s: %(message)s")
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command(epilog=_example("ledgeragent replay talks.jsonl.gz --format jsonl --out verdicts.jsonl"))
+def replay(
+    files: Annotated[list[str], typer.Argument(help="JSONL files of conversations, .gz too; - for stdin.")],
+    domain: Annotated[str | None, typer.Option(help="Domain of conversations that name none.")] = None,
+    engine: EngineOption = "auto",
+    policies: PoliciesOption = REGO,
+    schemas: SchemasOption = SCHEMAS,
+    now: Annotated[str | None, typer.Option(help="Clock of conversations that carry none (RFC 3339, offset).")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the order of the output stays.")] = 1,
+    format_: Annotated[Literal["table", "jsonl"], typer.Option("--format", help="What to write per call.")] = "table",
+    out: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
+) -> None:
+    """Judge recorded conversations: build the ledger from their returns, judge every write when it comes."""
+    job = _Job(domain, engine, policies, schemas, now)
+    errors = Console(stderr=True)
+    tally = Tally()
+    skipped = 0
+    with ExitStack() as stack:
+        target = stack.enter_context(out.open("w", encoding="utf-8")) if out is not None else sys.stdout
+        advance = stack.enter_context(_progress(errors))
+        for problem, rows in stack.enter_context(_judged(files, job, workers)):
+            advance()
+            if problem is not None:
+                skipped += 1
+                errors.print(f"skipped: {problem}", style="yellow", markup=False, highlight=False)
+            tally.add(rows)
+            for row in rows:
+                _write_row(row, format_, target)
+        target.flush()
+    print_tally(tally, errors)
+    if skipped:
+        errors.print(f"{skipped} line{'' if skipped == 1 else 's'} skipped", style="yellow")
+    raise typer.Exit(1 if skipped else 0)
+
+
+class _Job:
+    """What a worker needs to judge lines; it opens its engine and gates when it first needs them."""
+
+    def __init__(self, domain: str | None, engine: str, policies: Path, schemas: Path, now: str | None) -> None:
+        self.domain = domain
+        self.engine = engine
+        self.policies = policies
+        self.schemas = schemas
+        self.now = now
+        self._opened: Engine | None = None
+        self._gates: dict[str, Gate] = {}
+
+    def judge(self, place: str, line: str) -> tuple[str | None, list[dict[str, Any]]]:
+        """(what is wrong with the line, rows of its judged calls)."""
+        try:
+            conversation = read_conversation(line, place=place)
+            name = conversation.domain or self.domain
+            if name is None:
+                raise BadInput(f"{place} names no domain; add --domain")
+            run = Replay(conversation, self.gate(name, place), now=self.now)
+            return None, [judged.row() for judged in run.judged()]
+        except BadInput as error:
+            return str(error), []
+
+    def gate(self, name: str, place: str) -> Gate:
+        """The proved gate of a domain.
+
+        Raises:
+            BadInput: when there is no such domain.
+            LedgerAgentError: when the engine or the domain cannot be used at all.
+        """
+        if name not in self._gates:
+            if name not in domains(self.schemas):
+                known = ", ".join(domains(self.schemas)) or "none"
+                raise BadInput(f"{place}: no domain {name[:80]!r} under {self.schemas} (there: {known})")
+            self._gates[name] = _proved_gate(name, self.open(), self.policies, self.schemas)
+        return self._gates[name]
+
+    def open(self) -> Engine:
+        """The engine, opened once."""
+        if self._opened is None:
+            self._opened = open_engine(self.engine, policies=self.policies, schemas=self.schemas, compiled=COMPILED)
+        return self._opened
+
+    def close(self) -> None:
+        """Close the engine, if it was opened."""
+        if self._opened is not None:
+            self._opened.close()
+
+
+def _proved_gate(name: str, engine: Engine, policies: Path, schemas: Path) -> Gate:
+    # A server has its own policies: there the proof alone holds them and the tools together.
+    rego = policies if policies.is_dir() and engine.name != "opa" else None
+    gate = Gate(Domain.load(name, schemas=schemas, rego=rego), engine, vectors=schemas / "vectors" / f"{name}.json")
+    try:
+        gate.prove()
+    except BadInput as error:
+        raise _Unproved(str(error)) from None
+    return gate
+
+
+class _Unproved(LedgerAgentError):
+    """The policies in use do not pass the domain's vectors: nothing can be judged."""
+
+
+Judged = tuple[str | None, list[dict[str, Any]]]
+
+
+@contextmanager
+def _judged(files: list[str], job: _Job, workers: int) -> Iterator[Iterator[Judged]]:
+    lines = (line for name in files for line in _lines(name))
+    if workers == 1:
+        try:
+            yield (_one(job, line) for line in lines)
+        finally:
+            job.close()
+        return
+    arguments = (job.domain, job.engine, job.policies, job.schemas, job.now)
+    pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=arguments)
+    try:
+        yield _in_order(pool, lines, workers)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+Line = tuple[str, str | None]
+
+
+def _lines(name: str) -> Iterator[Line]:
+    """(place, line); a file that cannot be read is (what is wrong, None)."""
+    try:
+        yield from open_lines(name)
+    except BadInput as error:
+        yield str(error), None
+
+
+def _one(job: _Job, line: Line) -> Judged:
+    place, text = line
+    return job.judge(place, text) if text is not None else (place, [])
+
+
+def _in_order(pool: ProcessPoolExecutor, lines: Iterator[Line], workers: int) -> Iterator[Judged]:
+    waiting: list[Future[list[Judged]]] = []
+    while True:
+        while len(waiting) < 2 * workers and (chunk := list(islice(lines, _CHUNK))):
+            waiting.append(pool.submit(_work, chunk))
+        if not waiting:
+            return
+        yield from waiting.pop(0).result()
+
+
+_worker: _Job
+
+
+def _start_worker(domain: str | None, engine: str, policies: Path, schemas: Path, now: str | None) -> None:
+    global _worker  # one job per worker process, for as long as the process lives
+    _worker = _Job(domain, engine, policies, schemas, now)
+
+
+def _work(lines: list[Line]) -> list[Judged]:
+    return [_one(_worker, line) for line in lines]
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Callable[[], None]]:
+    """Progress on a terminal, silence elsewhere."""
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    columns = (SpinnerColumn(), TextColumn("conversations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("replay", total=None)
+        yield lambda: progress.advance(task)
+
+
+def _write_row(row: dict[str, Any], format_: str, target: IO[str]) -> None:
+    if format_ == "jsonl":
+        target.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return
+    what = ", ".join(f"{one['predicate']} ({one['cause']})" for one in row["findings"]) or row.get("error", "")
+    target.write(f"{row['conversation']}  {row['index']}  {row['tool']}  {row['verdict']}  {what}".rstrip() + "\n")
+
+
+@app.command(epilog=_example("ledgeragent check --engine embedded < gate-input.json"))
+def check(engine: EngineOption = "auto", policies: PoliciesOption = REGO, schemas: SchemasOption = SCHEMAS) -> None:
+    """Judge one gate input from stdin; its decision goes to stdout.
+
+    Exit status: 0 allow, 10 revise, 20 block, 30 no decision, 2 no gate input.
+    """
+    document = parse(sys.stdin.read(), what="stdin", limit=20_000_000)
+    name = document.get("domain") if isinstance(document, dict) else None
+    if not isinstance(name, str):
+        raise BadInput("stdin is not a gate input: it has no 'domain' (schemas/gate_input.schema.json says what it is)")
+    job = _Job(None, engine, policies, schemas, None)
+    try:
+        gate = job.gate(name, "stdin")
+        judged = gate.judge(document)
+    except EngineError as error:
+        typer.echo(f"{error.code}: {error}", err=True)
+        raise typer.Exit(ENGINE_STATUS) from None
+    finally:
+        job.close()
+    if judged.decision is None:
+        assert judged.failure is not None
+        typer.echo(f"{judged.failure.code}: {judged.failure.message}", err=True)
+        raise typer.Exit(ENGINE_STATUS)
+    typer.echo(canonical(judged.decision.model_dump(mode="json")))
+    raise typer.Exit(CHECK_STATUS[judged.verdict])
+
+
+@app.command(epilog=_example("ledgeragent demo"))
+def demo(
+    engine: EngineOption = "embedded",
+    files: Annotated[list[Path] | None, typer.Argument(help="Conversations to show.", show_default="ours")] = None,
+) -> None:
+    """Replay example conversations: the ledger as it grows, each verdict with its reason, and a summary."""
+    console = Console(highlight=False)
+    job = _Job(None, engine, REGO, SCHEMAS, None)
+    rows: list[dict[str, Any]] = []
+    try:
+        for path in files or sorted((EXAMPLES / "conversations").glob("*.jsonl")):
+            for place, line in open_lines(str(path)):
+                conversation = read_conversation(line, place=place)
+                rows += show(conversation, job.gate(conversation.domain or "", place), console)
+        tally = Tally()
+        tally.add(rows)
+        print_tally(tally, console)
+        proved = job.open()
+        console.print(f"engine: {proved.name}, OPA {proved.version}", markup=False)
+    finally:
+        job.close()
+
+
+@app.command(epilog=_example("ledgeragent policies --domain retail"))
+def policies(
+    domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
+    format_: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="A table, or the whole rows.")
+    ] = "table",
+) -> None:
+    """List the predicates: what is enforced, on which tools, with which evidence."""
+    rows = [row for row in catalogue() if domain in (None, row["domain"])]
+    if not rows:
+        raise BadInput(f"no domain {domain!r}; there are: {', '.join(domains())}")
+    if format_ == "json":
+        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    out = Console(highlight=False)
+    for row in rows:
+        out.print(f"[bold]{escape(row['id'])}[/]  {escape(row['title'])}")
+        for name in ("description", "tools", "evidence", "remedy", "severity", "policy"):
+            value = row[name]
+            said = ", ".join(value) if isinstance(value, list) else " ".join(str(value).split())
+            out.print(Padding(f"[dim]{name}:[/] {escape(said or 'none')}", (0, 0, 0, 4), expand=False))
+
+
+@app.command(epilog=_example("ledgeragent doctor --engine http://127.0.0.1:8181"))
+def doctor(engine: EngineOption = "auto", policies: PoliciesOption = REGO, schemas: SchemasOption = SCHEMAS) -> None:
+    """Say what is installed, which engine would be used, and whether it proves itself for every domain."""
+    out = Console(highlight=False)
+    failed = False
+
+    def line(good: bool, what: str, said: str) -> None:
+        nonlocal failed
+        failed = failed or not good
+        out.print(f"[{'green' if good else 'red'}]{'ok  ' if good else 'FAIL'}[/] {escape(what)}: {escape(said)}")
+
+    line(True, "ledgeragent", __version__)
+    line(True, "opa on this machine", str(find_opa() or "none (the embedded engine needs none)"))
+    if policies.is_dir():
+        _try(line, "policies", lambda: f"{policies}, revision {revision(policies, schemas)}")
+    job = _Job(None, engine, policies, schemas, None)
+    try:
+        if _try(line, f"engine {engine}", lambda: _describe(job.open())):
+            for name in domains(schemas):
+                _try(line, f"domain {name}", lambda name=name: _describe_gate(job.gate(name, "doctor")))  # type: ignore[misc]
+    finally:
+        job.close()
+    raise typer.Exit(1 if failed else 0)
+
+
+def _describe(engine: Engine) -> str:
+    return f"{engine.name} at {engine.location}, OPA {engine.version}"
+
+
+def _describe_gate(gate: Gate) -> str:
+    return f"{len(gate.domain.tools)} tools; proved for revision {', '.join(sorted(gate.revisions))}"
+
+
+def _try(line: Callable[[bool, str, str], None], what: str, ask: Callable[[], str]) -> bool:
+    try:
+        line(True, what, ask())
+    except LedgerAgentError as error:
+        code = f"{error.code}: " if isinstance(error, EngineError) else ""
+        line(False, what, code + str(error))
+        return False
+    return True
+
+
+def main() -> None:
+    """Entry point: run a command; every error of ours is one message and a status."""
+    try:
+        app()
+    except EngineError as error:
+        _stop(f"{error.code}: {error}", ENGINE_STATUS)
+    except (LedgerAgentError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader went away (a pipe into head): nothing is left to say, not even at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
+        _stop(str(error), 2)
+    except KeyboardInterrupt:
+        _stop("interrupted", 130)
+
+
+def _stop(message: str, status: int) -> None:
+    print(f"ledgeragent: {message}", file=sys.stderr)  # noqa: T201
+    sys.exit(status)

@@ -1,0 +1,278 @@
+"""An Open Policy Agent of one's own: a child process on loopback that lives as long as its engine.
+
+For development: whoever has an `opa` gets the decisions of a real server without running one. The child
+loads the policies as a bundle, next to the authorisation policy of `authz/`, which opens nothing but the
+health check and the two entry points of a domain, and those only with a random token that travels in the
+child's environment. Talking to it is `opa`'s part.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import http.client
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+from ledgeragent.engine.base import ClosesOnExit, Rule
+from ledgeragent.engine.opa import DEFAULT_TIMEOUT, OpaServer
+from ledgeragent.engine.versions import PINNED, check_version
+from ledgeragent.errors import EngineClosed, EnginePolicies, EngineUnreachable
+
+AUTHZ: Final = Path(__file__).resolve().parent.parent / "authz"
+TOKEN_VARIABLE: Final = "LEDGERAGENT_OPA_TOKEN"
+BINARY_VARIABLE: Final = "LEDGERAGENT_OPA_BIN"
+
+_START_SECONDS: Final = 30.0
+_STOP_SECONDS: Final = 5.0
+_PORT_TRIES: Final = 3
+
+# The shell starts OPA and waits for it; a second process waits for the end of standard input, which is a
+# pipe that only this Python process writes to. When Python goes, however it goes, the pipe closes and OPA
+# is killed. The shell is OPA's parent, so the process number cannot have passed to somebody else by then.
+_SUPERVISOR: Final = """
+exec 3<&0 </dev/null
+"$@" 3<&- &
+opa=$!
+(while read -r _; do :; done <&3; kill -9 "$opa") >/dev/null 2>&1 &
+watcher=$!
+exec 3<&-
+wait "$opa"
+status=$?
+kill "$watcher" 2>/dev/null
+exit "$status"
+"""
+
+
+def find_opa() -> Path | None:
+    """Return the `opa` to use: `LEDGERAGENT_OPA_BIN`, else the one `make opa` built, else the one on PATH.
+
+    Raises:
+        EnginePolicies: `LEDGERAGENT_OPA_BIN` is set but is not an executable file; another one must not
+        step in.
+    """
+    configured = os.environ.get(BINARY_VARIABLE)
+    if configured:
+        if not os.access(configured, os.X_OK) or not Path(configured).is_file():
+            raise EnginePolicies(f"{BINARY_VARIABLE}={configured}: not an executable file; correct or unset it")
+        return Path(configured)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    built = cache / "ledgeragent" / "opa" / PINNED / "opa"
+    if os.access(built, os.X_OK):
+        return built
+    found = shutil.which("opa")
+    return Path(found) if found else None
+
+
+def opa_version(opa: Path) -> str:
+    """Return the version that `opa` reports, for example "1.22.3".
+
+    Raises:
+        EnginePolicies: it cannot be run, or does not report one.
+    """
+    try:
+        run = subprocess.run([str(opa), "version"], capture_output=True, text=True, timeout=_START_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise EnginePolicies(f"{opa} cannot be run: {error}") from error
+    for line in run.stdout.splitlines():
+        label, _, version = line.partition(":")
+        if label.strip() == "Version":
+            return version.strip()
+    raise EnginePolicies(f"{opa} does not say which version of OPA it is; is it OPA?")
+
+
+class LocalOpa(ClosesOnExit):
+    """A child `opa run --server`, started with the engine and ended with it.
+
+    `location` and `token` let another engine or process of the same user ask the same child.
+
+    Args:
+        policies: a folder that is a bundle root (`rego/`), or a bundle file.
+        opa: the executable; None takes `find_opa()`.
+        overrides: a second bundle root, for policy data under `ledgeragent_overrides`.
+        timeout: the budget of one evaluation in seconds.
+
+    Raises:
+        EnginePolicies: there is no usable `opa`, or the policies are missing or do not compile (with OPA's
+        words).
+        EngineUnreachable: the child did not come up.
+    """
+
+    def __init__(
+        self,
+        policies: Path,
+        opa: Path | None = None,
+        *,
+        overrides: Path | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        binary = opa or find_opa()
+        if binary is None:
+            raise EnginePolicies("there is no `opa` on PATH; run `make opa`, or use the embedded engine")
+        bundles = [policies] if overrides is None else [policies, overrides]
+        for bundle in bundles:
+            if not bundle.exists():
+                raise EnginePolicies(f"policies {bundle}: there is no such folder or bundle file")
+        self.name = "opa-local"
+        self.version = opa_version(binary)
+        check_version(self.version, f"the OPA at {binary}")
+        self._child = _Child(binary, bundles)
+        self.location = self._child.url
+        self.token = self._child.token
+        self._server = OpaServer(self._child.url, token=self.token, timeout=timeout)
+
+    def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
+        """See `Engine.evaluate`."""
+        if self._child.ended:
+            raise EngineClosed("the engine of the local OPA is closed; open a new one")
+        try:
+            return self._server.evaluate(domain, rule, gate_input)
+        except EngineUnreachable as error:
+            if self._child.alive:
+                raise
+            raise EngineUnreachable(f"the local OPA has died ({self._child.last_words()}); start it again") from error
+
+    def close(self) -> None:
+        """End the child process."""
+        self._server.close()
+        self._child.end()
+
+
+class _Child:
+    """The child process, its port, its token, and its end."""
+
+    def __init__(self, binary: Path, bundles: list[Path]) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.ended = False
+        self._owner = os.getpid()
+        for tries_left in reversed(range(_PORT_TRIES)):
+            self._start(binary, bundles)
+            try:
+                self._wait_until_healthy()
+                break
+            except _PortTakenError:
+                self.end()
+                self.ended = False
+                if not tries_left:
+                    raise EngineUnreachable("the local OPA found no free port on 127.0.0.1") from None
+            except BaseException:
+                self.end()
+                raise
+        atexit.register(self.end)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def last_words(self) -> str:
+        """Return the end of what the child wrote to its standard error."""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - 4000))
+        return self._log.read().decode("utf-8", "replace").strip() or "it said nothing"
+
+    def end(self) -> None:
+        """Kill the child and reap it; only the process that started it does."""
+        if self.ended or os.getpid() != self._owner:
+            return
+        self.ended = True
+        atexit.unregister(self.end)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._log.close()
+
+    def _start(self, binary: Path, bundles: list[Path]) -> None:
+        self._port = _free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _SUPERVISOR, "ledgeragent-opa", *_command(binary, self._port, bundles)],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+            # Policies can read OPA's environment, so it holds the token and nothing of this process's.
+            env={TOKEN_VARIABLE: self.token},
+            start_new_session=True,
+        )
+
+    def _wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        for pause in _pauses():
+            # Asked in this order, a health answer counts only when it came while our own child ran.
+            healthy = _is_healthy(self._port)
+            if not self.alive:
+                self._raise_start_failure()
+            if healthy:
+                return
+            if time.monotonic() > deadline:
+                raise EngineUnreachable(
+                    f"the local OPA was not ready after {_START_SECONDS:.0f} s: {self.last_words()}"
+                )
+            time.sleep(pause)
+
+    def _raise_start_failure(self) -> None:
+        said = self.last_words()
+        if "address already in use" in said:
+            raise _PortTakenError
+        if "initialize wasm module" in said:
+            said += "\nThis OPA runs no WebAssembly: build the bundle without `-t wasm`, or use the embedded engine."
+        raise EnginePolicies(f"OPA does not take these policies:\n{said}")
+
+
+class _PortTakenError(Exception):
+    """Somebody else took the port between choosing and using it."""
+
+
+def _command(binary: Path, port: int, bundles: list[Path]) -> list[str]:
+    loaded = [part for bundle in [*bundles, AUTHZ] for part in ("-b", str(bundle.resolve()))]
+    return [
+        str(binary.resolve()),
+        "run",
+        "--server",
+        f"--addr=127.0.0.1:{port}",
+        "--authentication=token",
+        "--authorization=basic",
+        "--ignore=*_test.rego",
+        "--log-level=error",
+        "--skip-version-check",
+        *loaded,
+    ]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _is_healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _pauses() -> Iterator[float]:
+    pause = 0.01
+    while True:
+        yield pause
+        pause = min(pause * 1.5, 0.25)
