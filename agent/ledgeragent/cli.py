@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -373,13 +372,7 @@ def main() -> None:
     except EngineError as error:
         _stop(f"{error.code}: {error}", ENGINE_STATUS)
     except (LedgerAgentError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            # The reader went away (a pipe into head): nothing is left to say, not even at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(141)
         _stop(str(error), 2)
-    except KeyboardInterrupt:
-        _stop("interrupted", 130)
 
 
 def _stop(message: str, status: int) -> None:

@@ -1,0 +1,5 @@
+"""`python -m ledgeragent`: the command line."""
+
+from ledgeragent.cli import main
+
+main()
