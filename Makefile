@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 # The pinned OPA if it can be had, else nothing; the reason is then on the terminal.
 WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
 
-.PHONY: help demo test opa compile compile-check rego lint bench wheel-check ci clean
+.DELETE_ON_ERROR:
+.PHONY: help demo test opa compile compile-check rego lint format bench evidence wheel-check ci clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -35,8 +36,15 @@ lint: $(VENV)/test-ready ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-bench: $(VENV)/test-ready ## print decision latency per engine and ledger size
-	@$(WITH_OPA) for program in bench/*.py; do $(BIN)/python "$$program" || exit 1; done
+format: $(VENV)/test-ready ## put Python and Rego into their one form
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+	@opa=$$(scripts/opa) && "$$opa" fmt --write rego agent/ledgeragent/authz
+
+bench: $(VENV)/demo-ready ## print decision latency per engine and ledger size
+	@$(WITH_OPA) $(BIN)/python bench/latency.py
+
+evidence: $(VENV)/demo-ready ## print the tables of docs/evidence.md from the recordings beside the repository
+	@$(BIN)/python bench/evidence.py
 
 wheel-check: $(VENV)/test-ready ## install the wheel into an empty environment and run its demo
 	@scripts/wheel-check $(BIN)/python "$$(scripts/python)"

@@ -43,6 +43,8 @@ def opa_binary() -> Path:
 def shared() -> Path:
     """The reference data of `../shared/data`, which is not part of the repository."""
     folder = REPO.parent / "shared" / "data"
+    if not folder.is_dir() and os.environ.get("LEDGERAGENT_NO_REFERENCE"):
+        pytest.skip("the reference data is not part of the repository, and this CI has no copy")
     need(folder.is_dir(), f"the reference data {folder}")
     return folder
 

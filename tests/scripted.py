@@ -58,7 +58,7 @@ class ScriptedServer:
                 return
             with connection, suppress(OSError):
                 connection.settimeout(5)
-                self.requests.append(_read_request(connection))
+                self.requests.append(read_request(connection))
                 self._script(connection)
 
 
@@ -72,7 +72,8 @@ def scripted(script: Script) -> Iterator[ScriptedServer]:
         server.close()
 
 
-def _read_request(connection: socket.socket) -> bytes:
+def read_request(connection: socket.socket) -> bytes:
+    """Read one HTTP request from a connection, head and body."""
     received = b""
     while b"\r\n\r\n" not in received:
         received += connection.recv(65536)

@@ -29,7 +29,7 @@ from ledgeragent.errors import (
     EngineUndefined,
     EngineUnreachable,
 )
-from scripted import drips, http_answer, says, scripted
+from scripted import drips, http_answer, read_request, says, scripted
 
 Ask = Callable[..., Any]
 TOKEN = "a-token-of-this-test"
@@ -173,6 +173,23 @@ def test_a_refused_connection_is_tried_a_second_time(ask: Ask, monkeypatch: pyte
     assert len(tries) == 2
 
 
+def test_connections_are_kept_for_the_next_request() -> None:
+    def twice(connection: socket.socket) -> None:
+        connection.sendall(http_answer(b'{"result": 1}'))
+        read_request(connection)
+        connection.sendall(http_answer(b'{"result": 2}'))
+
+    async def ask_twice(url: str) -> list[Any]:
+        async with AsyncOpaServer(url) as engine:
+            return [await engine.aevaluate("retail", "decision", {}) for _ in range(2)]
+
+    with scripted(twice) as server, OpaServer(server.url) as engine:
+        assert [engine.evaluate("retail", "decision", {}) for _ in range(2)] == [1, 2]
+        assert len(server.requests) == 1
+        assert asyncio.run(ask_twice(server.url)) == [1, 2]
+        assert len(server.requests) == 2
+
+
 def test_redirects_are_not_followed(ask: Ask) -> None:
     with scripted(says(http_answer(b'{"result": "forged"}'))) as elsewhere:
         answer = http_answer(b"", "307 Temporary Redirect", f"Location: {elsewhere.url}/v1/data\r\n")
@@ -231,6 +248,15 @@ def test_an_unsupported_version_is_refused(ask: Ask, version: str) -> None:
         "http://127.0.0.1:8181/#a",
         "http://127.0.0.1 :8181",
         "http://[::1",
+        "http://[fe80::1%25eth0]:8181",
+        "http://a..b:8181",
+        "http://-a:8181",
+        "http://ä.example:8181",
+        "http://*:8181",
+        "http://%41:8181",
+        "http://x\0y:8181",
+        pytest.param(f"http://{'a' * 64}.example:8181", id="long label"),
+        pytest.param(f"http://{'a.' * 130}example:8181", id="long name"),
     ],
 )
 def test_another_kind_of_url_is_bad_input(url: str) -> None:
@@ -297,6 +323,23 @@ def test_a_closed_engine_says_so() -> None:
     engine.close()
     with pytest.raises(EngineClosed):
         engine.evaluate("retail", "decision", {})
+
+
+def test_a_closed_async_engine_says_so() -> None:
+    async def ask() -> None:
+        engine = AsyncOpaServer("http://127.0.0.1:8181")
+        await engine.aclose()
+        await engine.aclose()
+        with pytest.raises(EngineClosed):
+            await engine.aevaluate("retail", "decision", {})
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("host", ["opa", "opa_1.ns.svc.cluster.local.", "10.0.0.1", "[::1]", "a-b.example"])
+def test_usual_hosts_are_taken(host: str) -> None:
+    with OpaServer(f"http://{host}:8181") as engine:
+        assert engine.location == f"http://{host}:8181"
 
 
 def test_one_engine_serves_many_threads() -> None:

@@ -340,9 +340,15 @@ class Session:
 
         Returns:
             One review per call. Admitted calls carry a ticket; run them in order.
+
+        Raises:
+            LedgerError: when one of them changes nothing: issue it as a read.
         """
         with self._lock:
             self._must_be_open()
+            for call in calls:
+                if not self.domain.is_write(call.tool):
+                    raise LedgerError(f"{call.tool!r} changes nothing: issue it and observe its return")
             siblings: list[_Write] = []
             return [self._review(call, siblings) for call in calls]
 
@@ -351,7 +357,8 @@ class Session:
         judged = self.gate.judge(gate_input)
         judged = self._kept(gate_input, call, judged)
         if judged.decision is None or judged.verdict != "allow":
-            self._count_rejection(gate_input)
+            if judged.decision is not None:  # an engine that fails says nothing about the call
+                self._count_rejection(gate_input)
             return self._rejection(call, judged, gate_input)
         write = self._admit(call.tool, gate_input["action"]["arguments"])
         siblings.append(write)

@@ -6,9 +6,13 @@ import shutil
 import subprocess
 
 import pytest
+from testcontainers.core.config import testcontainers_config
 
 from ledgeragent.engine.versions import PINNED
 from needs import need
+
+# Each test stops what it starts, so the reaper, another image to pull, is not needed.
+testcontainers_config.ryuk_disabled = True
 
 
 def succeeds(*command: str) -> bool:

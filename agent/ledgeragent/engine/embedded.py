@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ DEFAULT_TIMEOUT: Final = 5.0
 _POOL_SIZE: Final = 4
 _MEMORY_PAGES: Final = 4096  # 64 KiB each: 256 MiB for one instance, room for an input of the largest size
 _MAX_MODULE_BYTES: Final = 64_000_000
+
+# opa-py-wasm warns whenever a module holds more than 128 KiB of texts, as any real one does. Nobody can act on it.
+logging.getLogger("opapywasm.runtime").addFilter(lambda record: "larger initial memory" not in str(record.msg))
 
 
 @dataclass(frozen=True)

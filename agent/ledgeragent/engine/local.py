@@ -35,6 +35,7 @@ BINARY_VARIABLE: Final = "LEDGERAGENT_OPA_BIN"
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 5.0
 _PORT_TRIES: Final = 3
+_LAST_WORDS: Final = 4000
 
 # The shell starts OPA and waits for it; a second process waits for the end of standard input, which is a
 # pipe that only this Python process writes to. When Python goes, however it goes, the pipe closes and OPA
@@ -174,10 +175,11 @@ class _Child:
         return self._process.poll() is None
 
     def last_words(self) -> str:
-        """Return the end of what the child wrote to its standard error."""
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - 4000))
-        return self._log.read().decode("utf-8", "replace").strip() or "it said nothing"
+        """Return the end of what the child wrote."""
+        # Read without moving the position, which the child's own descriptor shares.
+        log = self._log.fileno()
+        said = os.pread(log, _LAST_WORDS, max(0, os.fstat(log).st_size - _LAST_WORDS))
+        return said.decode("utf-8", "replace").strip() or "it said nothing"
 
     def end(self) -> None:
         """Kill the child and reap it; only the process that started it does."""

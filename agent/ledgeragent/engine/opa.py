@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ _STRICT: Final = {"strict-builtin-errors": "true"}
 # With `provenance`, OPA says which version it is; it is asked for until it has.
 _ASK_VERSION: Final = _STRICT | {"provenance": "true"}
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\.?")
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def _take_apart(url: str) -> tuple[bool, str, int]:
         raise BadInput(f"OPA URL {url!r}: {error}") from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or any(c.isspace() for c in url):
         raise BadInput(f"OPA URL {url!r}: write http://host:port or https://host:port")
+    if not _is_ip(parts.hostname) and (len(parts.hostname) > 253 or not _HOST.fullmatch(parts.hostname)):
+        raise BadInput(f"OPA URL {url!r}: the host is neither an IP address nor an ASCII host name")
     if parts.username is not None or parts.password is not None:
         raise BadInput("OPA URL: credentials do not belong in the URL; use the token")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
@@ -248,10 +252,12 @@ def _is_token(token: str) -> bool:
     return token.isascii() and token.isprintable() and bool(token) and " " not in token
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
+def _is_ip(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return "%" not in str(ipaddress.ip_address(host))
     except ValueError:
         return False
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
