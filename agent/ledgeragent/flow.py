@@ -221,8 +221,8 @@ class Flow:
             if value is not None and value.holds is not False
         ]
         if _is_partial(rules[0]["head"]):
-            items = frozenset(In(item) for value in found for item in value.items)
-            return Value(items, holds=True, empty=not found)
+            members: frozenset[Item] = frozenset(In(item) for value in found for item in value.items)
+            return Value(members, holds=True, empty=not found)
         if not found:
             return NEVER
         items = frozenset(item for value in found for item in value.items)
@@ -294,14 +294,17 @@ class Flow:
 
     def _operation(self, package: Package, terms: Sequence[Node], scope: Scope, place: Place) -> bool | None:
         operator = _operator(terms[0])
-        if operator in ("assign", "eq") and self._binds(package, terms[1], scope):
+        if (
+            operator in ("assign", "eq")
+            and terms[1]["type"] == "var"
+            and (operator == "assign" or terms[1]["value"] not in package.rules)
+        ):
             value = self._term(package, terms[2], scope)
+            if value.holds is False and terms[2]["type"] == "call":
+                value = UNKNOWN  # a comparison that is false is still a value
             scope[str(terms[1]["value"])] = value
             return value.holds
         return self._call(package, terms, scope, place).holds
-
-    def _binds(self, package: Package, term: Node, scope: Scope) -> bool:
-        return term["type"] == "var" and (term["value"] in scope or term["value"] not in package.rules)
 
     def _some(self, package: Package, symbols: Sequence[Node], scope: Scope) -> bool | None:
         holds: bool | None = True
@@ -311,10 +314,12 @@ class Flow:
             *names, domain = symbol["value"][1:]
             collection = self._term(package, domain, scope)
             self._consume(collection, _place(domain, symbol), shallow=True)
-            scope.update({str(names[0]["value"]): UNKNOWN} if len(names) == 2 and names[0]["type"] == "var" else {})
-            if names[-1]["type"] == "var":
-                scope[str(names[-1]["value"])] = Value(_members(collection.items))
-            holds = False if collection.holds is False or collection.empty else (None if holds else holds)
+            for name, members in zip(reversed(names), (_members(collection.items), frozenset[Item]()), strict=False):
+                if name["type"] == "var":
+                    scope[str(name["value"])] = Value(members)
+            if collection.holds is False or collection.empty:
+                return False
+            holds = None
         return holds
 
     def _every(self, package: Package, terms: Node, scope: Scope) -> bool | None:
@@ -331,7 +336,9 @@ class Flow:
     def _term(self, package: Package, term: Node, scope: Scope) -> Value:
         kind = term["type"]
         if kind in ("string", "number", "boolean", "null"):
-            return Value(holds=term.get("value") is not False, text=term["value"] if kind == "string" else None)
+            return Value(
+                holds=None if term.get("value") is False else True, text=term["value"] if kind == "string" else None
+            )
         if kind == "var":
             return self._variable(package, str(term["value"]), scope)
         if kind == "ref":
@@ -368,9 +375,9 @@ class Flow:
                 value = self._term(package, part, scope)
                 self._consume(value, place)
                 values.append(value)
-        if any(value.holds is False and value.text is None for value in values):
+        if any(value.holds is False for value in values):
             return NEVER
-        items = {In(item) for value in values for item in value.items if not isinstance(item, At)}
+        items: set[Item] = {In(item) for value in values for item in value.items if not isinstance(item, At)}
         if term["type"] == "array" and values and values[0].text is not None:
             items.add(PathOf(tuple(_ANY if value.text is None else value.text for value in values), place))
         texts = frozenset(value.text for value in values if value.text is not None)
@@ -441,7 +448,7 @@ class Flow:
         for step in steps:
             key = self._term(package, step, scope)
             self._consume(key, place)
-            if key.holds is False and key.text is None:
+            if key.holds is False:
                 return NEVER
             items = self._below(items, _ANY if key.text is None else key.text, place)
         return Value(items) if steps else base
@@ -469,7 +476,7 @@ class Flow:
         values = tuple(self._term(package, term, scope) for term in terms[1:])
         operator = terms[0]
         name = _operator(operator)
-        if any(value.holds is False and value.text is None for value in values) and name not in ("equal", "neq"):
+        if any(value.holds is False for value in values):
             return NEVER
         own = self._own_function(package, operator)
         if own is not None:
@@ -504,8 +511,7 @@ class Flow:
 
     def _builtin(self, name: str, values: Sequence[Value], place: Place) -> Value:
         if name == "object.get":
-            keys = values[1].text or _ANY
-            return Value(self._below(values[0].items, keys, place) | values[2].items)
+            return Value(self._got(values[0], values[1], place) | values[2].items)
         if name in _PASS_ON:
             items = frozenset(item for value in values for item in value.items)
             return Value(items, holds=True, empty=all(value.empty for value in values))
@@ -514,6 +520,16 @@ class Flow:
         for value in values:
             self._consume(value, place, shallow=name in _GUARDS)
         return Value(holds=_truth(name, values))
+
+    def _got(self, base: Value, key: Value, place: Place) -> frozenset[Item]:
+        paths = [path.shape for path in key.items if isinstance(path, PathOf)] or [(key.text or _ANY,)]
+        found: frozenset[Item] = frozenset()
+        for path in paths:
+            items = base.items
+            for one in path:
+                items = self._below(items, one, place)
+            found |= items
+        return found
 
     def _consume(self, value: Value, place: Place, *, shallow: bool = False) -> None:
         for item in value.items:
@@ -617,10 +633,7 @@ def _paths(items: Iterable[Item]) -> Iterator[PathOf]:
 def _concatenated(first: Value, second: Value) -> frozenset[Item]:
     rest = [path.shape for path in second.items if isinstance(path, PathOf)] or [(_ANY,)]
     return frozenset(
-        PathOf((*path.shape, *shape), path.place)
-        for path in first.items
-        if isinstance(path, PathOf)
-        for shape in rest
+        PathOf((*path.shape, *shape), path.place) for path in first.items if isinstance(path, PathOf) for shape in rest
     )
 
 

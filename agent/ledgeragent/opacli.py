@@ -61,6 +61,17 @@ def _run(opa: Path, arguments: Sequence[str], text: str) -> str:
         [str(opa), *arguments], input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip()
-        raise EngineEvaluation(f"opa {arguments[0]} failed: {said[:2000]}")
+        raise EngineEvaluation(f"opa {arguments[0]}: {_said(done.stdout.strip() or done.stderr.strip())}")
     return done.stdout
+
+
+def _said(text: str) -> str:
+    """OPA's error document as lines "file:row: code: message"; any other text as it is, cut."""
+    try:
+        errors = json.loads(text)["errors"]
+        return "; ".join(
+            f"{one['location']['file'] or 'the expression'}:{one['location']['row']}: {one['code']}: {one['message']}"
+            for one in errors
+        )
+    except (ValueError, KeyError, TypeError):
+        return text[:2000]

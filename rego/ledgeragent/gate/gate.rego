@@ -73,7 +73,7 @@ _gate_findings(domain, declared, predicates) := {_blocked("gate.input", text.joi
 	input.action.tool,
 	" is not guarded by the predicates it was declared with.",
 ]))} if {
-	not _guarded(declared.tools[input.action.tool], predicates)
+	not _guarded(declared, predicates)
 } else := set()
 
 _declared(declared) if {
@@ -81,9 +81,10 @@ _declared(declared) if {
 	declared.tools[input.action.tool].parameters.type == "object"
 }
 
-_guarded(tool, _) if tool.effect in {"read", "none"}
+_guarded(declared, _) if declared.tools[input.action.tool].effect in {"read", "none"}
 
-_guarded(tool, predicates) if {
+_guarded(declared, predicates) if {
+	tool := declared.tools[input.action.tool]
 	tool.effect == "write"
 	object.keys(predicates) == {id | some id in tool.guarded_by}
 	_by_a_rule(tool)

@@ -46,9 +46,10 @@ _below(nodes) := array.concat(
 )
 
 _problems(node) := {problem |
+	value := node.value
 	some keyword, rule in node.schema
-	not _fits(keyword, rule, node.value)
-	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, node.value)])
+	not _fits(keyword, rule, value)
+	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, value)])
 }
 
 _detail("required", rule, value) := text.join([" (missing: ", text.list(missing), ")"]) if {

@@ -65,13 +65,16 @@ _complete(entry) if {
 # Without a list of protected predicates none may be weakened.
 _permitted(declared, id, _) if {
 	is_array(declared.protected)
-	not id in declared.protected
+	not _is_protected(declared, id)
 }
 
-_permitted(_, _, entry) if {
-	not entry.mode in {"shadow", "off"}
-	not entry.verdict == "revise"
-}
+_is_protected(declared, id) if id in declared.protected
+
+_permitted(_, _, entry) if not _weakens(entry)
+
+_weakens(entry) if entry.mode in {"shadow", "off"}
+
+_weakens(entry) if entry.verdict == "revise"
 
 _text(entry, key) := entry[key] if {
 	is_string(entry[key])

@@ -64,6 +64,7 @@ test_a_protected_predicate_is_only_tightened if {
 		verdict("demo.owner", object.union(off, change), "block") == "block"
 	}
 	verdict("demo.owner", object.union(off, {"mode": "enforce", "verdict": "block"}), "revise") == "block"
+	verdict("demo.owner", object.union(object.remove(off, ["mode"]), {"verdict": "block"}), "revise") == "block"
 }
 
 test_without_a_list_of_protected_predicates_all_are if {

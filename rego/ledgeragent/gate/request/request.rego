@@ -89,24 +89,22 @@ _sound contains "action" if {
 
 _sound contains "ledger" if is_object(input.ledger)
 
-_sound contains "stale" if {
-	is_array(input.stale)
-	every path in input.stale { is_path(path) }
-}
+_sound contains "stale" if _stale_are_paths
 
 # A stale value that is still there would be judged as if it were fresh.
 _sound contains "stale value in ledger" if {
-	"stale" in _sound_lists
+	_stale_are_paths
 	is_object(input.ledger)
 	every path in input.stale { object.get(input.ledger, path, _nothing) == _nothing }
 }
 
-_sound_lists contains "stale" if {
+_stale_are_paths if {
 	is_array(input.stale)
 	every path in input.stale { is_path(path) }
 }
 
-_nothing := {"ledgeragent": "nothing here"}
+# Not JSON, so that no ledger can hold it.
+_nothing := {"nothing here"}
 
 _sound contains "history" if {
 	is_array(input.history)

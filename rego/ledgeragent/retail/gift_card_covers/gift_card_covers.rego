@@ -13,7 +13,7 @@
 #   policy: Modify payment; Modify items; Exchange delivered order
 #   evidence:
 #     - "auth.user_id?"
-#     - "users.{principal}.payment_methods.{arguments.payment_method_id}.source?"
+#     - "users.{principal}.payment_methods.{arguments.payment_method_id}?"
 #     - "users.{principal}.payment_methods.{arguments.payment_method_id}.balance?"
 #     - "orders.{arguments.order_id}.items?"
 #     - "orders.{arguments.order_id}.payment_history?"

@@ -114,12 +114,15 @@ test_a_variant_gone_stale_is_unknown_only_when_it_is_named if {
 	given.of(id, other) == "holds"
 }
 
-test_violated_by_odd_values if {
+test_violated_by_odd_products if {
 	every value in given.odd_values {
 		given.of(id, given.claim(given.change_items, lamps, value)).status == "violated"
 		given.of(id, given.claim(given.change_items, array.concat(lamps, ["lamp-b"]), value)).status == "violated"
 		given.of(id, given.claim(given.change_items, array.concat(items, ["0", "product_id"]), value)) != "holds"
 	}
+}
+
+test_violated_by_odd_items_and_availability if {
 	every value in [null, true, false, 0, "x", {}, {"0": {"item_id": "lamp-a"}}] {
 		given.of(id, given.claim(given.change_items, items, value)).status == "violated"
 	}

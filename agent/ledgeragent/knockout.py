@@ -1,0 +1,182 @@
+"""The knock-out: proof that a domain's predicates lean on the evidence they name.
+
+From every vector that is allowed, each path that a guarding predicate lists as evidence is deleted, set to null, given
+another type, made stale, and its lists emptied; so is all evidence of one predicate at once. None of it may still be
+allowed, and what is only deleted or stale may never be blocked: unknown is not false. Evidence that does not decide in
+a vector is not listed there, so there is nothing to exempt. It asks the `opa` command line, since it needs the value
+of `evidence`, which no engine gives.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ledgeragent.errors import BadInput
+from ledgeragent.opacli import evaluate
+from ledgeragent.policies import check_name
+
+Keys = tuple[str, ...]
+
+_OTHER_TYPES: Final[tuple[Any, ...]] = (True, 7, "text", [], ["text"], {}, {"text": {"text": "text"}})
+_UNKNOWN: Final = ("deleted", "stale")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One knock-out.
+
+    Attributes:
+        vector: the name of the allowed vector it was made from.
+        predicate: the predicate whose evidence was touched.
+        paths: the dotted paths that were touched.
+        how: what was done to them.
+        input: the gate input to judge.
+    """
+
+    vector: str
+    predicate: str
+    paths: tuple[str, ...]
+    how: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class KnockOut:
+    """What the knock-out showed.
+
+    Attributes:
+        cases: how many inputs were judged.
+        problems: every case that was decided wrongly, as a sentence.
+        idle: predicates that list no evidence in any allowed vector; a domain should know why.
+    """
+
+    cases: int
+    problems: tuple[str, ...]
+    idle: frozenset[str]
+
+
+def knock_out(rego: Path, domain: str, vectors: Sequence[Mapping[str, Any]], opa: Path) -> KnockOut:
+    """Knock out the evidence of a domain's predicates.
+
+    Args:
+        rego: the bundle root, with the domain's generated `data.json`.
+        domain: the domain's name.
+        vectors: the domain's vectors, as `schemas/vectors/<domain>.json` has them.
+        opa: the `opa` to ask.
+
+    Raises:
+        BadInput: no vector is allowed, or the policies no longer allow one that should be.
+        EngineEvaluation: OPA's own words when the policies do not compile or fail.
+    """
+    rule = f"data.ledgeragent.{check_name(domain)}"
+    allowed = [one for one in vectors if one["decision"]["verdict"] == "allow"]
+    if not allowed:
+        raise BadInput(f"the vectors of {domain} hold no allowed input to knock evidence out of")
+    listed = evaluate(
+        opa,
+        rego,
+        f"[{rule}.proof.verdict, {{id: predicate.evidence | some id, predicate in {rule}.predicates}}]",
+        [one["input"] for one in allowed],
+    )
+    for vector, answer in zip(allowed, listed, strict=True):
+        if answer is None or answer[0] != "allow":
+            raise BadInput(f"vector {vector['name']!r} should be allowed and is not: prove the vectors first")
+    evidence = [answer[1] for answer in listed]
+    cases = [
+        case for vector, found in zip(allowed, evidence, strict=True) for case in knocked(vector["name"], vector, found)
+    ]
+    verdicts = evaluate(opa, rego, f"{rule}.proof.verdict", [case.input for case in cases])
+    problems = tuple(
+        problem for case, verdict in zip(cases, verdicts, strict=True) for problem in _problems(case, verdict)
+    )
+    active = {predicate for found in evidence for predicate, paths in found.items() if paths}
+    return KnockOut(len(cases), problems, frozenset({name for found in evidence for name in found} - active))
+
+
+def knocked(name: str, vector: Mapping[str, Any], evidence: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[Case]:
+    """Every knock-out of one vector.
+
+    Args:
+        name: the vector's name.
+        vector: the vector; only its `input` is used, and not changed.
+        evidence: predicate id → the paths it lists for this input.
+    """
+    given = vector["input"]
+    for predicate, listed in evidence.items():
+        paths = [tuple(path) for path in listed]
+        for path in paths:
+            for how, changed in _changed(given, path):
+                yield Case(name, predicate, (".".join(path),), how, changed)
+        if len(paths) > 1:
+            dotted = tuple(".".join(path) for path in paths)
+            yield Case(name, predicate, dotted, "deleted", _without(given, paths))
+            yield Case(name, predicate, dotted, "stale", _stale(given, paths))
+
+
+def _changed(given: Mapping[str, Any], path: Keys) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "deleted", _without(given, [path])
+    yield "stale", _stale(given, [path])
+    holder = _holder(given["ledger"], path)
+    if holder is None:
+        return
+    value = holder[path[-1]]
+    yield "null", _with(given, path, None)
+    for other in _OTHER_TYPES:
+        if type(other) is not type(value) and not (isinstance(other, int) and isinstance(value, float)):
+            yield f"replaced by {other!r}", _with(given, path, other)
+    for inner in _lists(value):
+        yield f"emptied at {'.'.join(map(str, inner)) or 'itself'}", _with(given, (*path, *inner), [])
+
+
+def _problems(case: Case, verdict: Any) -> Iterator[str]:
+    what = f"vector {case.vector!r}: with {', '.join(case.paths)} {case.how}"
+    if verdict not in ("allow", "revise", "block"):
+        yield f"{what} there is no decision"
+    elif verdict == "allow":
+        yield f"{what} the call is still allowed, though {case.predicate} lists it as evidence"
+    elif verdict == "block" and case.how in _UNKNOWN:
+        yield f"{what} the call is blocked; {case.predicate} must be unknown there"
+
+
+def _holder(ledger: Any, path: Sequence[Any]) -> Any:
+    """What holds the last key of the path, if it is there."""
+    for key in path[:-1]:
+        ledger = ledger.get(key) if isinstance(ledger, Mapping) else None
+    return ledger if isinstance(ledger, Mapping) and path[-1] in ledger else None
+
+
+def _without(given: Mapping[str, Any], paths: Sequence[Keys]) -> dict[str, Any]:
+    copied = copy.deepcopy(dict(given))
+    for path in paths:
+        holder = _holder(copied["ledger"], path)
+        if holder is not None:
+            del holder[path[-1]]
+    return copied
+
+
+def _stale(given: Mapping[str, Any], paths: Sequence[Keys]) -> dict[str, Any]:
+    copied = _without(given, paths)
+    copied["stale"] += [list(path) for path in paths if list(path) not in copied["stale"]]
+    return copied
+
+
+def _with(given: Mapping[str, Any], path: Sequence[Any], value: Any) -> dict[str, Any]:
+    copied = copy.deepcopy(dict(given))
+    node = copied["ledger"]
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    return copied
+
+
+def _lists(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where in a value lists with members stand."""
+    if isinstance(value, list) and value:
+        yield above
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from _lists(one, (*above, key))
