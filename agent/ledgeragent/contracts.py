@@ -6,9 +6,10 @@ equal in text and in what they accept). Models are strict: nothing is coerced, n
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 GATE_INPUT: Final = "ledgeragent.gate-input/1"
 DECISION: Final = "ledgeragent.decision/1"
@@ -18,16 +19,20 @@ RECORD: Final = "ledgeragent.record/1"
 Name = Annotated[str, StringConstraints(min_length=1)]
 Path = Annotated[list[str], Field(min_length=1)]
 DomainName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$")]
-Instant = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$"
-    ),
-]
+INSTANT: Final = (
+    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+Instant = Annotated[str, StringConstraints(pattern=INSTANT)]
 Count = Annotated[int, Field(ge=0)]
 Verdict = Literal["allow", "revise", "block"]
 Rejection = Literal["revise", "block"]
 Outcome = Literal["executed", "refused", "uncertain", "withheld"]
+
+
+def is_instant(text: str) -> bool:
+    """Whether a text is RFC 3339 with an offset."""
+    return re.fullmatch(INSTANT.removesuffix("$"), text) is not None
 
 
 class Contract(BaseModel):
@@ -155,6 +160,13 @@ class Decision(Contract):
     policy: PolicyShown
 
 
+def _only_false(value: Any) -> Any:
+    # Python takes 0 for False; JSON does not.
+    if value is not False:
+        raise ValueError("must be false")
+    return value
+
+
 class Parameters(Contract):
     """The closed subset of JSON Schema for arguments, which Rego checks without recursion (four levels)."""
 
@@ -168,7 +180,7 @@ class Parameters(Contract):
     description: str | None = None
     properties: dict[str, Parameters] | None = None
     required: list[str] | None = None
-    additionalProperties: Literal[False] | None = None
+    additionalProperties: Annotated[Literal[False], BeforeValidator(_only_false)] | None = None
     items: Parameters | None = None
     enum: Annotated[list[str | int | float | bool | None], Field(min_length=1)] | None = None
     pattern: str | None = None

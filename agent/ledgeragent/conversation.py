@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import gzip
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ledgeragent.contracts import is_instant
 from ledgeragent.errors import BadInput
 from ledgeragent.jsonio import parse
 
@@ -79,12 +81,15 @@ def read_conversation(line: str, *, place: str) -> Conversation:
     reward = document.get("reward")
     if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float)):
         raise BadInput(f"{place}: 'reward' must be a number")
+    now = _text_or_none(document, "now", place)
+    if now is not None and not is_instant(now):
+        raise BadInput(f"{place}: 'now' must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00")
     turns, unmatched = _turns(messages, place)
     return Conversation(
         str(conversation_id),
         _text_or_none(document, "title", place),
         _text_or_none(document, "domain", place),
-        _text_or_none(document, "now", place),
+        now,
         reward,
         messages,
         turns,
@@ -147,7 +152,8 @@ def open_lines(name: str) -> Iterator[tuple[str, str]]:
         (place, line) with the place as "FILE line N"; empty lines are passed over.
 
     Raises:
-        BadInput: when the file cannot be read, is not UTF-8 or not gzip.
+        BadInput: when the file cannot be read or is not gzip. A line that is not UTF-8 comes with lone surrogates in
+            it, which `read_conversation` refuses, so that the other lines are kept.
     """
     shown = "stdin" if name == "-" else name
     try:
@@ -155,14 +161,14 @@ def open_lines(name: str) -> Iterator[tuple[str, str]]:
             for number, line in enumerate(stream, start=1):
                 if line.strip():
                     yield f"{shown} line {number}", line
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{shown} cannot be read: {error}") from error
 
 
 def _stream(name: str) -> IO[str]:
     if name == "-":
-        return open(sys.stdin.fileno(), encoding="utf-8", closefd=False)
+        return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
     path = Path(name)
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+        return gzip.open(path, "rt", encoding="utf-8", errors="surrogateescape")
+    return path.open(encoding="utf-8", errors="surrogateescape")

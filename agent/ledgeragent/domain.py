@@ -71,8 +71,10 @@ class LedgerSchema:
     def __init__(self, document: Schema) -> None:
         Validator.check_schema(dict(document))
         self.document = document
+        self._check_no_cycle(document, ())
         self._records: dict[tuple[str, ...], RecordType] = {}
         for pattern, node in self._walk_to_records((), document):
+            _check_record(pattern, node)
             self._records[pattern] = RecordType(pattern, node["x-id"], node, self._checker(node))
         if not self._records:
             raise BadInput("the ledger schema marks no record type with x-id")
@@ -151,12 +153,25 @@ class LedgerSchema:
     def _resolved(self, node: Schema) -> Schema:
         if "$ref" not in node:
             return node
+        rest = {key: value for key, value in node.items() if key != "$ref"}
+        return self._resolved({**self._target(node), **rest})
+
+    def _target(self, node: Schema) -> Schema:
         name = str(node["$ref"]).removeprefix("#/$defs/")
-        target = self.document.get("$defs", {}).get(name)
+        target: Schema | None = self.document.get("$defs", {}).get(name)
         if target is None:
             raise BadInput(f"the ledger schema refers to {node['$ref']!r}, which is not under $defs")
-        rest = {key: value for key, value in node.items() if key != "$ref"}
-        return self._resolved({**target, **rest})
+        return target
+
+    def _check_no_cycle(self, node: Schema, above: tuple[str, ...]) -> None:
+        """Facts have a fixed depth: paths into them are listed and checked when the domain loads."""
+        if "$ref" in node:
+            if node["$ref"] in above:
+                raise BadInput(f"the ledger schema contains itself through {node['$ref']!r}; write the levels out")
+            self._check_no_cycle(self._target(node), (*above, node["$ref"]))
+        for below in (*node.get("properties", {}).values(), node.get("additionalProperties"), node.get("items")):
+            if isinstance(below, Mapping):
+                self._check_no_cycle(below, above)
 
     def _checker(self, node: Schema) -> Callable[[Any], str | None]:
         validator = Validator({**node, "$defs": self.document.get("$defs", {})})
@@ -169,6 +184,15 @@ class LedgerSchema:
             return f"{place}: {error.message[:200]}"
 
         return problem
+
+
+def _check_record(pattern: tuple[str, ...], node: Schema) -> None:
+    place, id_field = ".".join(pattern), node["x-id"]
+    if id_field is not None and id_field not in node.get("properties", {}):
+        raise BadInput(f"the record type {place} has no field {id_field!r}, which its x-id names")
+    kinds = node.get("type", ())
+    if "string" in ([kinds] if isinstance(kinds, str) else kinds) and not {"enum", "pattern", "const"} & node.keys():
+        raise BadInput(f"the record type {place} is a bare text: give it an enum or a pattern, else any text is a fact")
 
 
 @dataclass(frozen=True)
@@ -292,9 +316,12 @@ def _read_schema(path: Path, problems: list[str]) -> LedgerSchema | None:
         return None
 
 
-def _read_json(path: Path, problems: list[str]) -> Any:
+def _read_json(path: Path, problems: list[str]) -> dict[str, Any] | None:
     try:
-        return parse(path.read_text(encoding="utf-8"), what=str(path))
+        document = parse(path.read_text(encoding="utf-8"), what=str(path))
+        if isinstance(document, dict):
+            return document
+        problems.append(f"{path}: a JSON object is expected, not {type(document).__name__}")
     except (OSError, UnicodeError) as error:
         problems.append(f"{path}: cannot be read: {error}")
     except BadInput as error:
@@ -345,10 +372,7 @@ class _Check:
         for predicate in sorted(set(self.file.protected) - known):
             yield f"tools.json: protected {predicate} guards no tool"
         for pattern in self.file.failures:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                yield f"tools.json: failures: {pattern!r} is no pattern: {error}"
+            yield from _pattern_problems(pattern, "tools.json: failures")
         for tool in self.file.tools:
             yield from (f"tools.json: {tool.name}: {problem}" for problem in self._tool_problems(tool))
 
@@ -366,19 +390,17 @@ class _Check:
     def _fact_problems(self, tool: ReadTool | WriteTool) -> Iterator[str]:
         for number, fact in enumerate(tool.facts):
             place = f"facts[{number}]"
-            yield from self._path_problems(
-                tool, fact.path, f"{place}.path", ("arguments", "result", "each", "principal")
-            )
+            roots = ("arguments", "result", *(("each",) if fact.each is not None else ()))
+            yield from self._path_problems(tool, fact.path, f"{place}.path", (*roots, "principal"))
             shape = tuple("*" if "{" in key else key for key in fact.path)
             if self.schema.at(shape) is not None and self.schema.record_type(shape) is None:
                 yield f"{place}.path {'.'.join(fact.path)} is not where the ledger schema has a record (x-id)"
-            for name, text in (
-                ("value", fact.value),
-                ("each", fact.each),
-                ("when", fact.when.value if fact.when else None),
-            ):
-                if text is not None:
-                    yield from self._template_problems(tool, text, f"{place}.{name}", ("arguments", "result", "each"))
+            yield from self._template_problems(tool, fact.value, f"{place}.value", roots)
+            if fact.each is not None:
+                yield from self._template_problems(tool, fact.each, f"{place}.each", ("arguments", "result"))
+            if fact.when is not None:
+                yield from self._template_problems(tool, fact.when.value, f"{place}.when", roots)
+                yield from _pattern_problems(fact.when.pattern, f"{place}.when.pattern")
             for argument in fact.unless_seen or ():
                 if argument not in (tool.parameters.properties or {}):
                     yield f"{place}.unless_seen names {argument!r}, which is no parameter"
@@ -393,9 +415,12 @@ class _Check:
             shape = tuple("*" if key.startswith("{") else key for key in settled.path)
             if self.schema.at(shape) is None:
                 yield f"settles[{number}].path {'.'.join(settled.path)} is not in the ledger schema"
-            for argument in settled.arguments:
+            named = {key for key in settled.path if key.startswith("{")}
+            for argument, text in settled.arguments.items():
                 if argument not in (tool.parameters.properties or {}):
                     yield f"settles[{number}].arguments names {argument!r}, which is no parameter"
+                for stranger in sorted(set(re.findall(r"\{[^{}]*\}", text)) - named):
+                    yield f"settles[{number}].arguments.{argument}: {stranger} is no key of its path"
 
     def _write_problems(self, tool: WriteTool) -> Iterator[str]:
         for kind, paths in (("needs", tool.needs), ("changes", tool.changes)):
@@ -438,6 +463,13 @@ class _Check:
                 yield f"{place}: {{arguments.{names[0]}}} is no parameter of the tool"
             elif root == "ledger" and self.schema.at(names) is None:
                 yield f"{place}: {{ledger: {'.'.join(names)}}} is not in the ledger schema"
+
+
+def _pattern_problems(pattern: str, place: str) -> Iterator[str]:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        yield f"{place}: {pattern!r} is no pattern: {error}"
 
 
 def _parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ Deterministic text made of the decision's findings and the domain's `settles`; n
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,7 @@ from ledgeragent.domain import Domain
 from ledgeragent.paths import Path, dotted
 
 _ASK: Final = "?"
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,8 @@ def _captured(pattern: Path, path: Path) -> dict[str, str] | None:
 
 
 def _filled(text: str, names: Mapping[str, str]) -> str:
-    for name, value in names.items():
-        text = text.replace("{" + name + "}", value)
-    return text
+    # In one go: an id that reads like a placeholder is not filled in.
+    return _PLACEHOLDER.sub(lambda found: names.get(found[1], found[0]), text)
 
 
 def model_message(tool: str, decision: Decision, reads: Sequence[SuggestedRead]) -> str:
@@ -96,12 +97,17 @@ def reasons(findings: Sequence[Finding]) -> list[tuple[str, str]]:
     if unknown:
         causes = {tuple(fact.path): fact.cause for one in unknown for fact in one.missing}
         words = [
-            f"{introduction}: {', '.join(sorted(dotted(path) for path, cause in causes.items() if cause == wanted))}."
+            f"{introduction}: {', '.join(sorted(_shown(path) for path, cause in causes.items() if cause == wanted))}."
             for wanted, introduction in _CAUSES.items()
             if wanted in causes.values()
         ]
         found.append((", ".join(sorted({one.predicate for one in unknown})), " ".join(words)))
     return found
+
+
+def _shown(path: Path) -> str:
+    """A path as people see it; ids come from tool returns and must not begin a line of their own."""
+    return dotted(key if key.isprintable() else json.dumps(key) for key in path)
 
 
 _CAUSES: Final[Mapping[str, str]] = {
@@ -133,10 +139,14 @@ def failure_message(tool: str, code: str) -> str:
 
 def user_message(decision: Decision) -> str:
     """What the user can be told about a rejected call, without ids of rules or tools."""
-    broken = [one.message for one in decision.findings if one.mode == "enforce" and one.status == "violated"]
+    enforced = [one for one in decision.findings if one.mode == "enforce"]
+    # What the gate itself says (arguments, loops) is for the model and names tools.
+    broken = [one.message for one in enforced if one.status == "violated" and not one.predicate.startswith("gate.")]
     if broken:
         return " ".join(dict.fromkeys(broken))
-    return "I need to look something up before I can do that." if decision.findings else ""
+    if decision.verdict == "block":
+        return USER_FAILURE
+    return "I need to look something up before I can do that." if enforced else ""
 
 
 USER_FAILURE = "I can't make this change at the moment. A colleague will take over."

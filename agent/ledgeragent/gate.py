@@ -28,6 +28,8 @@ from ledgeragent.policies import SCHEMAS
 VECTORS: Final = "ledgeragent.vectors/1"
 _NOT_JUDGED: Final = frozenset({"gate.input", "gate.tool", "gate.arguments"})
 """Findings after which no predicate is judged; none of them can be part of an allow."""
+_OWN: Final = _NOT_JUDGED | {"gate.unguarded", "gate.loop"}
+"""Ids of the gate itself; no override reaches them."""
 _RANK: Final[Mapping[str, int]] = {"allow": 0, "revise": 1, "block": 2}
 _log = logging.getLogger(__name__)
 
@@ -127,7 +129,8 @@ class Gate:
             BadInput: when a vector does not hold; the message names the first.
         """
         try:
-            return self._prove(expected=None)
+            with self._proving:
+                return self._prove_now()
         except _NotAccepted as error:
             raise BadInput(str(error)) from None
 
@@ -146,6 +149,8 @@ class Gate:
                 "decision.pin", f"the decision was made with {decision.policy.revision}; only {self._pin} is accepted"
             )
         tool = _tool(gate_input)
+        if decision.verdict == "allow" and tool not in self.domain.tools:
+            raise _NotAccepted("decision.predicates", f"{tool[:80]!r} is not declared here, yet the decision allows it")
         expected = () if _NOT_JUDGED & _ids(decision) else self.domain.guarded_by(tool)
         if tuple(decision.predicates) != tuple(expected):
             raise _NotAccepted(
@@ -160,12 +165,16 @@ class Gate:
                 return next(iter(self._proved))
             if expected is not None and expected in self._proved:
                 return expected
-            revision = self._run_vectors()
+            revision = self._prove_now()
             if expected is not None and revision != expected:
                 raise _NotAccepted("decision.revision", f"revision {expected} was answered, but {revision} is in use")
-            self._proved.add(revision)
-            _log.info("%s: %d vectors hold for revision %s", self.domain.name, len(self._vectors), revision)
             return revision
+
+    def _prove_now(self) -> str:
+        revision = self._run_vectors()
+        self._proved.add(revision)
+        _log.info("%s: %d vectors hold for revision %s", self.domain.name, len(self._vectors), revision)
+        return revision
 
     def _run_vectors(self) -> str:
         revisions: set[str] = set()
@@ -198,8 +207,9 @@ def _as_decision(answer: Any) -> Decision:
     worst = max((_RANK[one.verdict] for one in decision.findings if one.mode == "enforce"), default=0)
     if _RANK[decision.verdict] != worst:
         raise _NotAccepted("decision.schema", f"the verdict {decision.verdict} does not follow from its findings")
-    known = {*decision.predicates, "gate.input", "gate.tool", "gate.unguarded", "gate.arguments", "gate.loop"}
-    if not _ids(decision) <= known:
+    if any(one.predicate in _OWN and one.mode != "enforce" for one in decision.findings):
+        raise _NotAccepted("decision.schema", "a finding of the gate itself is in shadow, which nothing may do")
+    if not _ids(decision) <= {*decision.predicates, *_OWN}:
         raise _NotAccepted("decision.schema", "the decision has findings of predicates it does not list")
     return decision
 
@@ -223,11 +233,15 @@ def load_vectors(path: Path, domain: Domain) -> Sequence[Mapping[str, Any]]:
     """
     try:
         document = parse(path.read_text(encoding="utf-8"), what=str(path), limit=10_000_000)
-    except OSError as error:
-        raise BadInput(f"no vectors to prove the policies with: {error}") from None
-    if document.get("contract") != VECTORS or document.get("domain") != domain.name:
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"no vectors to prove the policies with: {path}: {error}") from None
+    head = (document.get("contract"), document.get("domain")) if isinstance(document, dict) else ()
+    if head != (VECTORS, domain.name):
         raise BadInput(f"{path}: not vectors of domain {domain.name!r} under contract {VECTORS!r}")
-    vectors: list[dict[str, Any]] = document["vectors"]
+    found = document.get("vectors")
+    if not isinstance(found, list) or not all(_is_vector(one) for one in found):
+        raise BadInput(f"{path}: vectors must be a list of objects with a name, an input and the decision on it")
+    vectors: list[dict[str, Any]] = found
     verdicts = {vector["decision"]["verdict"] for vector in vectors}
     if verdicts != {"allow", "revise", "block"}:
         raise BadInput(f"{path}: vectors must hold at least one allow, one revise and one block")
@@ -238,7 +252,17 @@ def load_vectors(path: Path, domain: Domain) -> Sequence[Mapping[str, Any]]:
 
 
 def _tools_of(vectors: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {one["input"]["action"]["tool"] for one in vectors if one["decision"]["verdict"] == "allow"}
+    return {_tool(one["input"]) for one in vectors if one["decision"]["verdict"] == "allow"}
+
+
+def _is_vector(one: Any) -> bool:
+    if not isinstance(one, dict) or one.keys() != {"name", "input", "decision"} or not isinstance(one["input"], dict):
+        return False
+    try:
+        Decision.model_validate({**one["decision"], "request": "", "policy": {"revision": "any"}})
+    except (TypeError, ValidationError):
+        return False
+    return isinstance(one["name"], str)
 
 
 def _ids(decision: Decision) -> set[str]:

@@ -78,6 +78,15 @@ def canonical(value: Any) -> str:
     return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
+def copied(value: Any) -> Any:
+    """A copy of a checked value that shares nothing with it."""
+    if isinstance(value, Mapping):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(item) for item in value]
+    return value
+
+
 def digest(value: Any) -> str:
     """SHA-256 of the canonical text, as `sha256:<hex>`."""
     return text_digest(canonical(value))

@@ -8,14 +8,14 @@ outcome was known. Costs of absorbing, marking and slicing do not depend on how 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledgeragent.contracts import FactRule, ReadTool, WriteTool
 from ledgeragent.domain import Domain, whole_pattern
 from ledgeragent.errors import BadInput, LedgerError
-from ledgeragent.jsonio import MAX_TEXT, canonical, check, digest, parse, text_digest
+from ledgeragent.jsonio import MAX_TEXT, canonical, check, copied, digest, parse, text_digest
 from ledgeragent.parsers import load_parser
 from ledgeragent.paths import ANY, NOTHING, Path, PathTemplate, Pattern, Scope, Template, dotted, is_prefix
 
@@ -156,13 +156,13 @@ class Ledger:
         whole: dict[str, Any] = {}
         for path, record in self._all():
             if record.fresh is not NOTHING:
-                _place(whole, path, record.fresh)
+                _place(whole, path, copied(record.fresh))
         return whole
 
     def records(self) -> Iterator[tuple[Path, Any, Provenance, tuple[Path, ...]]]:
         """(path, value as read, provenance, stale paths) of every record, by path."""
         for path, record in sorted(self._all(), key=lambda item: item[0]):
-            yield path, record.value, record.provenance, record.stale
+            yield path, copied(record.value), record.provenance, record.stale
 
     # Slicing ----------------------------------------------------------------------------------------------------
 
@@ -202,6 +202,11 @@ class Ledger:
             for path, expected in records.items()
         )
 
+    def touched_by(self, writes: Set[int], records: Iterable[Path]) -> bool:
+        """Whether one of these writes changes a field of one of these records."""
+        marks = [mark for write in writes for mark in self._marks_of(write)]
+        return any(is_prefix(mark.pattern[: len(path)], path) for mark in marks for path in records)
+
     def _expanded(self, template: PathTemplate, scope: Scope) -> Iterator[Path]:
         for pattern in template.fill(scope):
             yield from self._keys_at_hand(pattern)
@@ -213,7 +218,10 @@ class Ledger:
             yield tuple(str(key) for key in pattern)
             return
         above = tuple(str(key) for key in pattern[:where])
-        for key in sorted(self._keys_below(above)):
+        keys = sorted(self._keys_below(above))
+        if not keys and above and self.domain.schema.record_depth(above) is not None:
+            yield above  # nothing there, which is knowledge if its record was read
+        for key in keys:
             yield from self._keys_at_hand((*above, key, *pattern[where + 1 :]))
 
     def _keys_below(self, path: Path) -> list[str]:
@@ -264,16 +272,14 @@ class Ledger:
                 problems.append(NotAFact(place, f"proves nothing: {names} had already been seen in a tool return"))
                 continue
             try:
-                for path, value in self._facts(rule, arguments, content, principal):
-                    if self._store(path, value, rule.mode, provenance):
-                        paths.append(path)
+                paths += self._store_all(self._facts(rule, arguments, content, principal), rule.mode, provenance)
             except (BadInput, LedgerError) as problem:
                 problems.append(NotAFact(place, str(problem)))
         return Absorbed(tuple(paths), tuple(problems))
 
     def _facts(
         self, rule: FactRule, arguments: Mapping[str, Any], content: Any, principal: str | None
-    ) -> Iterator[tuple[Path, Any]]:
+    ) -> list[tuple[Path, Any]]:
         result = _parsed(rule.parse, content)
         values = {"arguments": arguments, "result": result}
         scopes = [Scope(values, principal)]
@@ -284,12 +290,13 @@ class Ledger:
         for scope in scopes:
             if rule.when is None or _applies(rule, scope):
                 found.extend(_one_fact(rule, scope))
+        if rule.mode == "union":
+            found = _united(found)
         for path, value in found:
             self._check(path, value)
-        paths = [path for path, _ in found]
-        if rule.mode != "union" and len(set(paths)) != len(paths):
+        if len({path for path, _ in found}) != len(found):
             raise LedgerError("the return has two records for one path")
-        yield from found
+        return found
 
     def _check(self, path: Path, value: Any) -> None:
         kind = self.domain.schema.record_type(path)
@@ -303,27 +310,37 @@ class Ledger:
             if own != path[-1]:
                 raise LedgerError(f"the record says it is {own!r}, it was read as {path[-1]!r}")
 
-    def _store(self, path: Path, value: Any, mode: str, provenance: Provenance) -> bool:
+    def _store_all(self, facts: Sequence[tuple[Path, Any]], mode: str, provenance: Provenance) -> list[Path]:
+        """Store all facts of a rule, or none."""
+        made = {path: one for path, value in facts if (one := self._made(path, value, mode, provenance)) is not None}
+        self._make_room(made)
+        for path, record in made.items():
+            self._put(path, record)
+        return list(made)
+
+    def _made(self, path: Path, value: Any, mode: str, provenance: Provenance) -> _Record | None:
         held = self._record(path)
         if held is not None:
             if mode == "once":
-                return False
+                return None
             if held.provenance.issued > provenance.issued:
                 raise LedgerError(f"{dotted(path)[:200]} was read again by a later call; the late return is not taken")
             if mode == "union":
                 value = sorted({*held.value, *value})
         text = canonical(value)
-        self._make_room(path, len(text), held)
-        self._put(path, _Record(value, len(text), text_digest(text), provenance))
-        return True
+        return _Record(copied(value), len(text), text_digest(text), provenance)
 
-    def _make_room(self, path: Path, size: int, held: _Record | None) -> None:
-        limits = self.limits
-        if size > limits.record_bytes:
-            raise LedgerError(f"{dotted(path)[:200]} is {size:,} bytes; a record has at most {limits.record_bytes:,}")
-        if held is None and self._count >= limits.records:
-            raise LedgerError(f"the session already holds {self._count:,} records, its limit")
-        total = self._bytes + size - (held.size if held is not None else 0)
+    def _make_room(self, made: Mapping[Path, _Record]) -> None:
+        limits, count, total = self.limits, self._count, self._bytes
+        for path, record in made.items():
+            if record.size > limits.record_bytes:
+                what = f"{dotted(path)[:200]} is {record.size:,} bytes"
+                raise LedgerError(f"{what}; a record has at most {limits.record_bytes:,}")
+            held = self._record(path)
+            count += held is None
+            total += record.size - (held.size if held is not None else 0)
+        if count > limits.records:
+            raise LedgerError(f"the session would hold {count:,} records; its limit is {limits.records:,}")
         if total > limits.total_bytes:
             raise LedgerError(f"the session would hold {total:,} bytes of facts; its limit is {limits.total_bytes:,}")
 
@@ -452,8 +469,10 @@ class Ledger:
                 path = tuple(row["path"])
                 check(row["value"], what=dotted(path))
                 ledger._check(path, row["value"])
-                ledger._store(path, row["value"], "replace", Provenance(**row["provenance"]))
-        except (KeyError, TypeError, BadInput) as error:
+                if ledger._record(path) is not None:
+                    raise LedgerError(f"the ledger's text is damaged: {dotted(path)[:200]} is in it twice")
+                ledger._store_all([(path, row["value"])], "replace", _provenance(row["provenance"]))
+        except (KeyError, IndexError, TypeError, AttributeError, BadInput) as error:
             raise LedgerError(f"the ledger's text is damaged: {error}") from error
         if ledger.digest != document.get("digest"):
             raise LedgerError("the ledger's text is damaged: its digest does not fit its records")
@@ -478,6 +497,20 @@ class Ledger:
                     yield from walk((*above, key), below)
 
         return walk((), self._tables)
+
+
+def _provenance(row: Mapping[str, Any]) -> Provenance:
+    texts = ("tool", "call_id", "at")
+    if not all(isinstance(value, str if key in texts else int) for key, value in row.items()):
+        raise TypeError("a provenance has a field of another type")
+    return Provenance(**row)
+
+
+def _united(found: Sequence[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
+    sets: dict[Path, set[str]] = {}
+    for path, values in found:
+        sets.setdefault(path, set()).update(values)
+    return [(path, sorted(values)) for path, values in sets.items()]
 
 
 def _by_length(path: Path) -> tuple[int, Path]:
@@ -598,7 +631,7 @@ def _place_known(tree: dict[str, Any], path: Path, depth: int, record: Any) -> N
         value = value[path[reach]]
         reach += 1
     if reach == len(path) or not isinstance(value, Mapping):
-        _place(tree, path[:reach], value)
+        _place(tree, path[:reach], copied(value))
         return
     for key in path[:reach]:
         tree = tree.setdefault(key, {})

@@ -115,7 +115,9 @@ def _below(value: Any, steps: tuple[_Step, ...], scope: Scope) -> Iterator[Any]:
         return
     step, rest = steps[0], steps[1:]
     for name in _step_names(step, scope):
-        inner = value if name == "" else (value.get(name, NOTHING) if isinstance(value, Mapping) else NOTHING)
+        # Only a step without a name, `[*]`, stays where it is; a name that was filled in as "" is a key like any other.
+        stays = step.name == ""
+        inner = value if stays else (value.get(name, NOTHING) if isinstance(value, Mapping) else NOTHING)
         if inner is NOTHING:
             continue
         for item in _spread(inner) if step.spread else (inner,):

@@ -36,8 +36,9 @@ class JsonlRecorder:
         """
         self.path = path
         self._lock = threading.Lock()
+        self._torn = False
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise RecordError(f"the record file {path} cannot be opened: {error}") from error
 
@@ -49,16 +50,29 @@ class JsonlRecorder:
         """
         line = (canonical(record.model_dump(mode="json")) + "\n").encode("ascii")
         with self._lock:
+            if self._file is None:
+                raise RecordError(f"the record file {self.path} is closed: the decision cannot be recorded")
             try:
-                if os.write(self._file, line) != len(line):
-                    raise OSError("only a part of the line was written")
+                self._append(line)
                 os.fsync(self._file)
             except OSError as error:
                 raise RecordError(f"the record file {self.path} cannot be written: {error}") from error
 
+    def _append(self, line: bytes) -> None:
+        assert self._file is not None
+        # What a full disk cut off stays a line of its own.
+        whole = b"\n" + line if self._torn else line
+        written = os.write(self._file, whole)
+        self._torn = (self._torn and written == 0) or 0 < written < len(whole)
+        if written != len(whole):
+            raise OSError("only a part of the line was written")
+
     def close(self) -> None:
-        """Close the file. Writing afterwards is an error."""
-        os.close(self._file)
+        """Close the file; may be called more than once. Writing afterwards is an error."""
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+            self._file = None  # the system gives the number out again
 
 
 def wall_clock() -> str:

@@ -12,7 +12,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from ledgeragent.contracts import (
     DECISION,
@@ -28,6 +28,7 @@ from ledgeragent.contracts import (
     ReadTool,
     Verdict,
     WriteTool,
+    is_instant,
 )
 from ledgeragent.errors import BadInput, LedgerError, RecordError, SessionClosed, TicketError
 from ledgeragent.feedback import (
@@ -39,17 +40,16 @@ from ledgeragent.feedback import (
     user_message,
 )
 from ledgeragent.gate import Failure, Gate, Judged
-from ledgeragent.jsonio import canonical, check, parse
+from ledgeragent.jsonio import canonical, check, copied, parse
 from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance
 from ledgeragent.paths import NOTHING, Path, Scope
 from ledgeragent.records import Recorder, wall_clock
 
 __all__ = ["DECISION", "Call", "IssuedCall", "Observation", "Review", "Session", "Ticket", "ToolRefused"]
 
-_INSTANT: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})\Z"
-)
 _MAX_SEEN: Final = 500_000
+_MAX_REMEMBERED: Final = 1_000_000
+_WORD: Final = re.compile(r"[\w@.+'-]+")
 
 
 class ToolRefused(Exception):
@@ -143,6 +143,11 @@ class _Write:
     arguments: dict[str, Any]
     outcome: str = "pending"
 
+    @property
+    def ran(self) -> bool:
+        """Whether it ran or may have run."""
+        return self.outcome != "pending"
+
 
 @dataclass
 class _OpenTicket:
@@ -167,6 +172,7 @@ class _State:
     tickets: dict[str, _OpenTicket] = field(default_factory=dict)
     rejected: dict[tuple[str, str], _Rejected] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    seen_all: bool = False
     closed: str | None = None
 
 
@@ -217,7 +223,7 @@ class Session:
         Raises:
             BadInput: unless it is RFC 3339 with an offset (`2024-05-15T15:00:00-05:00`).
         """
-        if not _INSTANT.match(now):
+        if not is_instant(now):
             raise BadInput(f"now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00; got {now[:60]!r}")
         self.now = now
 
@@ -243,7 +249,8 @@ class Session:
             raise BadInput("only a principal that the host authenticated (source 'host') can be passed in")
         with self._lock:
             self._must_be_open()
-            if self._host_principal is not None and self._host_principal != principal:
+            known = self.principal
+            if known is not None and (known.id != principal.id or self._host_principal not in (None, principal)):
                 self.close("the principal changed")
                 raise SessionClosed("the principal changed: this session has ended, open a new one")
             self._host_principal = principal
@@ -284,7 +291,8 @@ class Session:
             own_id = call_id or secrets.token_hex(8)
             if own_id in self._state.issued:
                 raise LedgerError(f"call {own_id!r} is already under way; wait for its return")
-            issued = IssuedCall(own_id, tool, parsed, self._next_event(), self._proves(tool, parsed))
+            own = copied(parsed)  # the caller may go on changing theirs
+            issued = IssuedCall(own_id, tool, own, self._next_event(), self._proves(tool, own))
             self._state.issued[own_id] = issued
             return issued
 
@@ -401,9 +409,10 @@ class Session:
             "ledger": cut.ledger,
             "stale": cut.stale,
             "history": [
-                {"tool": write.tool, "arguments": write.arguments, "outcome": write.outcome} for write in earlier
+                {"tool": write.tool, "arguments": copied(write.arguments), "outcome": write.outcome}
+                for write in earlier
             ],
-            "siblings": [{"tool": write.tool, "arguments": write.arguments} for write in siblings],
+            "siblings": [{"tool": write.tool, "arguments": copied(write.arguments)} for write in siblings],
             "grants": [],
         }
         return gate_input, cut.records
@@ -438,7 +447,7 @@ class Session:
 
     def _admit(self, tool: str, arguments: Mapping[str, Any]) -> _Write:
         """At once the write is pending in the history and what it changes is stale."""
-        write = _Write(self._next_event(), tool, dict(arguments))
+        write = _Write(self._next_event(), tool, copied(arguments))
         self._state.writes.append(write)
         self.ledger.mark(write.number, self.domain.changes.get(tool, ()), self._scope(arguments))
         return write
@@ -462,7 +471,8 @@ class Session:
                 raise TicketError(f"ticket for {ticket.tool} is already spent: a ticket runs one call once")
             if any(one.running for one in self._state.tickets.values()):
                 raise TicketError(f"{ticket.tool} must wait: another write of this session is running")
-            if not self.ledger.unchanged(held.records):
+            later = {one.number for one in self._state.writes if one.number > held.write.number and one.ran}
+            if not self.ledger.unchanged(held.records) or self.ledger.touched_by(later, held.records):
                 self._finish(held, "withheld")
                 raise TicketError(f"facts that admitted {ticket.tool} have changed since; have it reviewed again")
             held.running = True
@@ -484,6 +494,8 @@ class Session:
         """
         with self._lock:
             held = self._held(ticket)
+            if outcome not in get_args(Outcome):
+                raise TicketError(f"{outcome!r} is no outcome of {ticket.tool}: use {', '.join(get_args(Outcome))}")
             if held.running == (outcome == "withheld"):
                 what = "was started and cannot be withheld" if held.running else "was not redeemed"
                 raise TicketError(f"the ticket for {ticket.tool} {what}")
@@ -557,9 +569,15 @@ class Session:
     def close(self, reason: str = "closed by the host") -> None:
         """End the session. Writes under way count as uncertain, admitted ones that were not started as withheld."""
         with self._lock:
-            for held in list(self._state.tickets.values()):
-                self._finish(held, "uncertain" if held.running else "withheld")
             self._state.closed = self._state.closed or reason
+            problems: list[RecordError] = []
+            for held in list(self._state.tickets.values()):
+                try:
+                    self._finish(held, "uncertain" if held.running else "withheld")
+                except RecordError as problem:
+                    problems.append(problem)
+            if problems:
+                raise problems[0]
 
     # Inside -----------------------------------------------------------------------------------------------------
 
@@ -599,20 +617,16 @@ class Session:
         return not any(all(self._was_seen(value) for value in values) for values in identifying)
 
     def _was_seen(self, value: Any) -> bool:
-        if len(self._state.seen) >= _MAX_SEEN:
+        if self._state.seen_all or len(self._state.seen) >= _MAX_SEEN:
             return True  # too much to remember: then nothing counts as the customer's own knowledge
-        words = str(value).casefold().split()
-        return str(value).casefold() in self._state.seen or all(word in self._state.seen for word in words)
+        return all(word in self._state.seen for word in _words(value))
 
     def _remember(self, content: Any) -> None:
         """Keep every text of a tool return, to tell the customer's knowledge from the agent's."""
-        value = content
-        if isinstance(content, str):
-            try:
-                value = parse(content, what="a return")
-            except BadInput:
-                value = content[:1_000_000]
-        stack = [value]
+        if isinstance(content, str) and len(content) > _MAX_REMEMBERED:
+            self._state.seen_all = True
+            return
+        stack = [_read(content)]
         while stack and len(self._state.seen) < _MAX_SEEN:
             one = stack.pop()
             if isinstance(one, Mapping):
@@ -621,9 +635,21 @@ class Session:
             elif isinstance(one, list | tuple):
                 stack.extend(one)
             elif one is not None and not isinstance(one, bool):
-                text = str(one).casefold()
-                self._state.seen.add(text)
-                self._state.seen.update(word.strip(".,;:!?()[]<>\"'") for word in text.split())
+                self._state.seen.update(_words(one))
+
+
+def _read(content: Any) -> Any:
+    if not isinstance(content, str):
+        return content
+    try:
+        return parse(content, what="a return")
+    except BadInput:
+        return content
+
+
+def _words(value: Any) -> list[str]:
+    """The words of a text, whatever stands between them: JSON that was cut off or put into a text shows as much."""
+    return [word.strip(".-+'") for word in _WORD.findall(str(value).casefold())]
 
 
 def _understood(arguments: Any) -> Any:
@@ -637,4 +663,4 @@ def _understood(arguments: Any) -> Any:
         check(arguments, what="arguments")
     except BadInput as problem:
         return str(problem)
-    return arguments
+    return copied(arguments)

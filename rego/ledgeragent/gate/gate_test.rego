@@ -222,7 +222,7 @@ test_tools_that_change_nothing_need_no_guard if {
 repeated(rejections) := given.put(["session", "rejections"], rejections)
 
 loop := given.own("gate.loop", "block", concat(" ", [
-	"This very call was rejected 3 times and nothing it depends on has changed since.",
+	"This very call was rejected 3 times or more, and nothing it depends on has changed since.",
 	"Do not send it again.",
 ]))
 

@@ -92,3 +92,19 @@ test_the_request_id_is_echoed_only_when_it_is_text if {
 	request.id == "" with input as given.put(["request"], 5)
 	request.id == ""
 }
+
+test_a_clock_shows_a_time_that_there_is if {
+	every odd in [
+		"2026-13-02T10:00:00Z",
+		"2026-00-02T10:00:00Z",
+		"2026-03-32T10:00:00Z",
+		"2026-03-02T24:00:00Z",
+		"2026-03-02T10:60:00Z",
+		"2026-03-02T10:00:60Z",
+		"2026-03-02T10:00:00+24:00",
+		"2026-03-02T10:00:00",
+		"2026-03-02 10:00:00Z",
+	] {
+		problems(given.put(["session", "now"], odd)) == {"session"}
+	}
+}

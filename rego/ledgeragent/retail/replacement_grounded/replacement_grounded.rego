@@ -30,6 +30,7 @@ evidence contains facts.variants_path(index) if {
 	facts.same_length
 	some index in facts.positions
 	not index in _unread
+	not _by_itself(index)
 }
 
 evidence contains facts.variants_path(index) if {

@@ -66,8 +66,13 @@ test_violated_by_the_item_itself_even_in_an_exchange if {
 		id,
 		"revise",
 		`Item lamp-a would be replaced by itself. Choose another variant of "Lamp".`,
-		[["orders", "#W2", "items"], lamps],
+		[["orders", "#W2", "items"]],
 	)
+}
+
+test_the_item_itself_is_wrong_whatever_the_product_offers if {
+	itself := given.argue(given.exchange, "new_item_ids", ["lamp-a"])
+	given.of(id, given.forget(itself, ["products"])).status == "violated"
 }
 
 test_an_item_without_a_name_is_still_spoken_of if {
@@ -99,7 +104,7 @@ test_one_wrong_position_decides_without_the_other_product if {
 		[items, lamps],
 	)
 	itself := replacing(["lamp-a", "chair-b"])
-	given.of(id, given.forget(itself, ["products", "chairs"])).paths == [items, lamps]
+	given.of(id, given.forget(itself, ["products", "chairs"])).paths == [items]
 }
 
 test_unknown_without_the_order if {

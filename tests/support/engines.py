@@ -1,0 +1,76 @@
+"""Engines that do what no sound OPA does: meddle with a real engine's answers, fail, or answer as told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ledgeragent.domain import Domain
+from ledgeragent.engine import Engine
+from ledgeragent.engine.base import ClosesOnExit, Rule
+
+Change = Callable[[Rule, dict[str, Any]], Any]
+
+
+class Meddled(ClosesOnExit):
+    """A real engine whose answers pass through `change`; `asked` holds the rules that were asked for."""
+
+    def __init__(self, engine: Engine, change: Change) -> None:
+        self.name, self.version, self.location = "meddled", "0", "this process"
+        self.change = change
+        self.asked: list[Rule] = []
+        self._engine = engine
+
+    def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
+        self.asked.append(rule)
+        return self.change(rule, self._engine.evaluate(domain, rule, gate_input))
+
+    def close(self) -> None:
+        """Nothing to release: the real engine belongs to somebody else."""
+
+
+class Agreeable(ClosesOnExit):
+    """Allows whatever it is asked, in a well-formed way: for domains that have no compiled policies."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.name, self.version, self.location = "agreeable", "0", "this process"
+        self._domain = domain
+
+    def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
+        # The vectors of `support.toy` say as their request what they want to hear.
+        return allowed(gate_input, self._domain) | (told(gate_input["request"]) if rule == "proof" else {})
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def finding(predicate: str, verdict: str, mode: str = "enforce") -> dict[str, Any]:
+    """A violated predicate."""
+    return {
+        "predicate": predicate,
+        "status": "violated",
+        "verdict": verdict,
+        "mode": mode,
+        "message": "No.",
+        "paths": [],
+        "missing": [],
+    }
+
+
+def told(verdict: str) -> dict[str, Any]:
+    """Verdict and findings that agree with each other."""
+    return {"verdict": verdict, "findings": [finding("gate.unguarded", verdict)] if verdict != "allow" else []}
+
+
+def allowed(gate_input: Mapping[str, Any], domain: Domain) -> dict[str, Any]:
+    """The decision that lets a call through."""
+    return {
+        "contract": "ledgeragent.decision/1",
+        "request": gate_input["request"],
+        "verdict": "allow",
+        "findings": [],
+        "predicates": list(domain.guarded_by(gate_input["action"]["tool"])),
+        "overrides": [],
+        "obligations": [],
+        "policy": {"revision": "sha256:told"},
+    }

@@ -1,0 +1,389 @@
+"""The gate believes only an answer that proves itself; everything else is a block with a code of the closed list."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from ledgeragent import errors
+from ledgeragent.domain import Domain
+from ledgeragent.engine import Engine
+from ledgeragent.errors import DECISION_CODES, ENGINE_CODES, BadInput, EngineError
+from ledgeragent.gate import Failure, Gate, Judged
+from ledgeragent.policies import COMPILED
+from ledgeragent.session import Session
+from support import retail, toy
+from support.engines import Meddled, finding
+from support.toy import but
+from test_jsonio import values
+
+pytest_plugins = ["support.fixtures"]
+
+Answer = Callable[[dict[str, Any]], Any]
+GateOver = Callable[..., tuple[Gate, Meddled]]
+
+
+@pytest.fixture
+def cancel(session: Session) -> dict[str, Any]:
+    """The gate input of a cancellation that is allowed."""
+    return dict(retail.propose(session, retail.cancel()).gate_input)
+
+
+@pytest.fixture
+def gate_over(retail_domain: Domain, embedded: Engine) -> GateOver:
+    """Makes a gate over the real engine, whose decisions (and proofs, if it says so) are meddled with."""
+
+    def make(decision: Answer, proof: Answer = lambda answer: answer, **options: Any) -> tuple[Gate, Meddled]:
+        changes = {"decision": decision, "proof": proof}
+        engine = Meddled(embedded, lambda rule, answer: changes[rule](answer))
+        return Gate(retail_domain, engine, **options), engine
+
+    return make
+
+
+def blocked(judged: Judged) -> str:
+    """The code of a block for which there is no decision."""
+    assert (judged.verdict, judged.decision) == ("block", None)
+    assert judged.failure is not None
+    assert judged.failure.code in (*ENGINE_CODES, *DECISION_CODES)
+    assert judged.failure.message
+    return judged.failure.code
+
+
+def test_an_answer_that_proves_itself_is_taken(gate: Gate, cancel: dict[str, Any]) -> None:
+    judged = gate.judge(cancel)
+    assert judged.decision is not None
+    assert (judged.verdict, judged.failure, judged.decision.request) == ("allow", None, cancel["request"])
+    assert judged.decision.predicates == list(gate.domain.guarded_by("cancel_pending_order"))
+    assert gate.revisions == {judged.decision.policy.revision}
+    assert judged.latency_ms > 0
+
+
+ONE = [finding("retail.order_owner", "block")]
+
+
+def watched_by(gate_id: str) -> Answer:
+    """An allow in which a finding of the gate's own is in shadow, which no policy data can put it in."""
+    shadow = ("findings", [finding(gate_id, "block", "shadow")])
+    nothing_judged = gate_id in ("gate.input", "gate.tool", "gate.arguments")
+    return lambda answer: but(answer, shadow, *([("predicates", [])] if nothing_judged else []))
+
+
+NOT_ACCEPTED: dict[str, tuple[str, Answer]] = {
+    "nothing": ("decision.schema", lambda _: None),
+    "true": ("decision.schema", lambda _: True),
+    "the word allow": ("decision.schema", lambda _: "allow"),
+    "an empty object": ("decision.schema", lambda _: {}),
+    "a list of decisions": ("decision.schema", lambda answer: [answer]),
+    "a verdict alone": ("decision.schema", lambda _: {"verdict": "allow"}),
+    "another verdict": ("decision.schema", lambda answer: but(answer, ("verdict", "permit"))),
+    "a verdict in capitals": ("decision.schema", lambda answer: but(answer, ("verdict", "ALLOW"))),
+    "no verdict": ("decision.schema", lambda answer: but(answer, ("verdict", ...))),
+    "an extra field": ("decision.schema", lambda answer: but(answer, ("allow", True))),
+    "an extra verdict in a finding": (
+        "decision.schema",
+        lambda answer: but(answer, ("verdict", "block"), ("findings", [{**ONE[0], "verdict": "allow"}])),
+    ),
+    "another status": (
+        "decision.schema",
+        lambda answer: but(answer, ("verdict", "block"), ("findings", [{**ONE[0], "status": "holds"}])),
+    ),
+    "another mode": ("decision.schema", lambda answer: but(answer, ("findings", [{**ONE[0], "mode": "off"}]))),
+    "another contract": ("decision.schema", lambda answer: but(answer, ("contract", "ledgeragent.decision/2"))),
+    "no revision": ("decision.schema", lambda answer: but(answer, ("policy", {}))),
+    "predicates as an object": ("decision.schema", lambda answer: but(answer, ("predicates", {}))),
+    "an allow in spite of a finding": ("decision.schema", lambda answer: but(answer, ("findings", ONE))),
+    "a revise where a finding blocks": (
+        "decision.schema",
+        lambda answer: but(answer, ("findings", ONE), ("verdict", "revise")),
+    ),
+    "a block without a finding": ("decision.schema", lambda answer: but(answer, ("verdict", "block"))),
+    "a finding of a predicate it does not list": (
+        "decision.schema",
+        lambda answer: but(answer, ("verdict", "block"), ("findings", [finding("retail.other", "block")])),
+    ),
+    "another request": ("decision.request", lambda answer: but(answer, ("request", "another"))),
+    "no request": ("decision.request", lambda answer: but(answer, ("request", ""))),
+    "one predicate fewer": ("decision.predicates", lambda answer: but(answer, ("predicates/0", ...))),
+    "no predicates": ("decision.predicates", lambda answer: but(answer, ("predicates", []))),
+    "one predicate more": ("decision.predicates", lambda answer: but(answer, ("predicates/+", "retail.z"))),
+    "a predicate twice": (
+        "decision.predicates",
+        lambda answer: but(answer, ("predicates/+", answer["predicates"][-1])),
+    ),
+    "another revision": ("decision.revision", lambda answer: but(answer, ("policy/revision", "sha256:other"))),
+    "no revision at all": ("decision.revision", lambda answer: but(answer, ("policy/revision", "none"))),
+    **{
+        f"an allow that {gate_id} only watches": ("decision.schema", watched_by(gate_id))
+        for gate_id in ("gate.input", "gate.tool", "gate.arguments", "gate.unguarded", "gate.loop")
+    },
+}
+
+
+@pytest.mark.parametrize("what", sorted(NOT_ACCEPTED))
+def test_an_answer_that_is_not_a_decision_on_this_request_is_a_block(
+    gate_over: GateOver, cancel: dict[str, Any], what: str
+) -> None:
+    code, decision = NOT_ACCEPTED[what]
+    assert blocked(gate_over(decision)[0].judge(cancel)) == code
+
+
+def test_whatever_json_is_answered_it_is_no_allow(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    gate.prove()
+
+    @given(values)
+    def no_allow(value: Any) -> None:
+        engine.change = lambda _, answer: value
+        assert blocked(gate.judge(cancel)) == "decision.schema"
+
+    no_allow()
+
+
+def _unproved(answer: dict[str, Any]) -> Any:
+    return but(answer, ("verdict", "allow"), ("findings", []))
+
+
+def test_a_finding_in_shadow_does_not_count_and_stays_visible(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    watched = finding("retail.cancel_reason", "block", "shadow")
+    judged = gate_over(lambda answer: but(answer, ("findings", [watched])))[0].judge(cancel)
+    assert judged.decision is not None
+    assert (judged.verdict, [one.predicate for one in judged.decision.findings]) == ("allow", ["retail.cancel_reason"])
+
+
+def test_a_tool_the_host_does_not_know_is_never_allowed_whatever_the_policies_say(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    allow: Answer = lambda answer: but(answer, ("verdict", "allow"), ("findings", []), ("predicates", []))  # noqa: E731
+    judged = gate_over(allow)[0].judge(but(cancel, ("action/tool", "delete_customer")))
+    assert blocked(judged) in DECISION_CODES
+
+
+@pytest.mark.parametrize("code", ENGINE_CODES)
+def test_an_engine_that_gives_no_answer_is_a_block_with_its_code(
+    gate_over: GateOver, cancel: dict[str, Any], code: str
+) -> None:
+    def fail(_: Any) -> Any:
+        raise EngineError("out of order", code=code)
+
+    for answers in ((fail,), (lambda answer: answer, fail)):
+        judged = gate_over(*answers)[0].judge(cancel)
+        assert (blocked(judged), judged.failure) == (code, Failure(code, "out of order"))
+
+
+def test_every_kind_of_engine_error_has_a_code_of_the_list() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EngineError)]
+    assert {kind.code for kind in kinds} == set(ENGINE_CODES)
+    with pytest.raises(ValueError, match="not one of ENGINE_CODES"):
+        EngineError("x", code="engine.odd")
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), KeyError("x"), RecursionError(), MemoryError()])
+def test_a_crash_inside_the_host_is_a_block_that_tells_no_secrets(
+    gate_over: GateOver, cancel: dict[str, Any], error: Exception
+) -> None:
+    def crash(_: Any) -> Any:
+        raise error
+
+    judged = gate_over(crash)[0].judge(cancel)
+    assert (blocked(judged), judged.failure) == (
+        "host.internal",
+        Failure("host.internal", f"{type(error).__name__} in the host"),
+    )
+
+
+@pytest.mark.parametrize("odd", ["\ud800", float("nan"), {1, 2}, "x" * 17_000_000], ids=["text", "NaN", "set", "size"])
+def test_an_input_that_cannot_be_sent_is_a_block(gate: Gate, cancel: dict[str, Any], odd: Any) -> None:
+    assert blocked(gate.judge(but(cancel, ("action/arguments/reason", odd)))) == "host.input"
+
+
+@pytest.mark.parametrize(
+    "gate_input",
+    [
+        {},
+        {"request": "r-1"},
+        {"request": "r-1", "action": []},
+        {"request": "r-1", "action": {"tool": ["cancel_pending_order"]}},
+        {"request": 5},
+        {"request": None, "stranger": {}},
+    ],
+)
+def test_a_malformed_input_is_blocked_by_the_policies_themselves(gate: Gate, gate_input: dict[str, Any]) -> None:
+    judged = gate.judge(gate_input)
+    assert judged.decision is not None, judged.failure
+    assert (judged.verdict, [one.predicate for one in judged.decision.findings]) == ("block", ["gate.input"])
+
+
+OVERRIDE: dict[str, Any] = {
+    "predicate": "retail.cancel_reason",
+    "mode": "off",
+    "verdict": "",
+    "owner": "o",
+    "reason": "r",
+    "expires": "2030-01-01T00:00:00Z",
+    "applied": True,
+}
+
+
+# Proof before use ------------------------------------------------------------------------------------------------
+
+
+def test_the_vectors_are_run_before_the_first_decision_and_not_again(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    assert (engine.asked, gate.revisions) == ([], frozenset())
+    assert [gate.judge(cancel).verdict, gate.judge(cancel).verdict] == ["allow", "allow"]
+    proofs = engine.asked.index("decision")
+    assert engine.asked == ["proof"] * proofs + ["decision"] * 2
+    assert proofs > 7
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        _unproved,
+        lambda answer: but(answer, ("predicates", [])),
+        lambda answer: but(answer, ("overrides", [OVERRIDE])),
+        lambda answer: but(answer, ("obligations", [{}])),
+        lambda answer: but(answer, ("request", "another")),
+    ],
+)
+def test_policies_that_do_not_decide_the_vectors_let_nothing_through_ever(
+    gate_over: GateOver, cancel: dict[str, Any], proof: Answer
+) -> None:
+    gate, engine = gate_over(lambda answer: answer, proof)
+    assert blocked(gate.judge(cancel)) in ("decision.proof", "decision.schema")
+    assert blocked(gate.judge(cancel)) in ("decision.proof", "decision.schema")
+    assert "decision" not in engine.asked
+    with pytest.raises(BadInput):
+        gate.prove()
+
+
+def test_a_revision_that_was_refused_stays_refused_even_if_it_behaves_later(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    gate, engine = gate_over(lambda answer: answer, _unproved_blocks)
+    assert blocked(gate.judge(cancel)) == "decision.proof"
+    engine.change = lambda _, answer: answer
+    assert blocked(gate.judge(cancel)) == "decision.proof"
+    engine.change = lambda _, answer: but(answer, ("policy/revision", "sha256:mended"))
+    assert gate.judge(cancel).verdict == "allow"
+    assert gate.revisions == {"sha256:mended"}
+
+
+def _unproved_blocks(answer: dict[str, Any]) -> Any:
+    return _unproved(answer) if answer["verdict"] == "block" else answer
+
+
+def test_a_new_revision_is_proved_before_its_first_decision_counts(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    assert gate.judge(cancel).verdict == "allow"
+    first = set(gate.revisions)
+    engine.asked.clear()
+    engine.change = lambda _, answer: but(answer, ("policy/revision", "sha256:second"))
+    assert gate.judge(cancel).verdict == "allow"
+    assert gate.revisions == first | {"sha256:second"}
+    assert engine.asked[:2] == ["decision", "proof"]
+    engine.change = lambda rule, answer: but(
+        _unproved_blocks(answer) if rule == "proof" else answer, ("policy/revision", "sha256:third")
+    )
+    assert blocked(gate.judge(cancel)) == "decision.proof"
+    assert gate.revisions == first | {"sha256:second"}
+
+
+def test_a_revision_that_changes_while_it_is_proved_is_not_proved(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    numbers = iter(range(1000))
+    change: Answer = lambda answer: but(answer, ("policy/revision", f"sha256:{next(numbers)}"))  # noqa: E731
+    gate, _ = gate_over(change, change)
+    assert (blocked(gate.judge(cancel)), gate.revisions) == ("decision.revision", frozenset())
+
+
+def test_proving_asks_the_engine_in_use_now_and_not_the_memory_of_an_earlier_proof(
+    gate_over: GateOver,
+) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    first = gate.prove()
+    assert gate.revisions == {first}
+    engine.change = lambda _, answer: but(answer, ("policy/revision", "sha256:second"))
+    assert gate.prove() == "sha256:second"
+    engine.change = lambda _, answer: but(_unproved_blocks(answer), ("policy/revision", "sha256:third"))
+    with pytest.raises(BadInput, match="do not decide vector"):
+        gate.prove()
+
+
+def test_only_the_pinned_revision_decides(gate_over: GateOver, gate: Gate, cancel: dict[str, Any]) -> None:
+    own = gate.prove()
+    assert gate_over(lambda answer: answer, pin=own)[0].judge(cancel).verdict == "allow"
+    assert blocked(gate_over(lambda answer: answer, pin="sha256:pinned")[0].judge(cancel)) == "decision.pin"
+
+
+def test_many_threads_at_once_prove_once_and_agree(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    verdicts: list[str] = []
+    threads = [threading.Thread(target=lambda: verdicts.append(gate.judge(cancel).verdict)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    alone, its_engine = gate_over(lambda answer: answer)
+    alone.prove()
+    assert (verdicts, engine.asked.count("decision")) == (["allow"] * 8, 8)
+    assert engine.asked.count("proof") == len(its_engine.asked)
+
+
+# Vectors ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gate_without_vectors_is_not_built(toy_domain: Domain, embedded: Engine, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no vectors to prove the policies with"):
+        Gate(toy_domain, embedded)
+    with pytest.raises(BadInput, match="no vectors to prove the policies with"):
+        Gate(toy_domain, embedded, vectors=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda document: [document], "not vectors of domain 'toy'"),
+        (lambda document: but(document, ("contract", ...)), "not vectors of domain 'toy'"),
+        (lambda document: but(document, ("domain", "retail")), "not vectors of domain 'toy'"),
+        (lambda document: but(document, ("vectors", ...)), "vectors"),
+        (lambda document: but(document, ("vectors", {})), "vectors"),
+        (lambda document: but(document, ("vectors", [])), "at least one allow, one revise and one block"),
+        (lambda document: but(document, ("vectors/1", ...)), "at least one allow, one revise and one block"),
+        (lambda document: but(document, ("vectors/2", ...)), "at least one allow, one revise and one block"),
+        (lambda document: but(document, ("vectors/0/decision", ...)), "vectors"),
+        (lambda document: but(document, ("vectors/0/input", [])), "vectors"),
+        (lambda document: but(document, ("vectors/0", "allow")), "vectors"),
+        (lambda document: but(document, ("vectors/0/name", ...)), "vectors"),
+        (lambda document: but(document, ("vectors/0/input/action/tool", "wait")), "no allowed vector for pay"),
+    ],
+)
+def test_vectors_that_prove_too_little_or_cannot_be_read_are_refused(
+    toy_domain: Domain, tmp_path: Path, change: Callable[[Any], Any], complaint: str
+) -> None:
+    assert toy.gate(toy_domain, tmp_path).prove() == "sha256:told"
+    with pytest.raises(BadInput, match=complaint):
+        toy.gate(toy_domain, tmp_path, change)
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"a": 1, "a": 1}', b"\xff\xfe"])
+def test_vectors_that_are_no_json_are_refused(
+    toy_domain: Domain, embedded: Engine, tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "vectors.json"
+    file.write_bytes(content)
+    with pytest.raises(BadInput, match=r"vectors\.json"):
+        Gate(toy_domain, embedded, vectors=file)
+
+
+def test_the_shipped_vectors_hold_for_the_shipped_policies(gate: Gate) -> None:
+    manifest = json.loads((COMPILED / "manifest.json").read_text(encoding="utf-8"))
+    assert gate.prove() == manifest["revision"]
