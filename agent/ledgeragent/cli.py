@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import islice
@@ -24,6 +24,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ledgeragent import __version__
+from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import print_tally, show
 from ledgeragent.domain import Domain
@@ -31,7 +32,7 @@ from ledgeragent.engine import Engine, find_opa, open_engine
 from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
-from ledgeragent.policies import COMPILED, EXAMPLES, REGO, SCHEMAS, catalogue, domains, revision
+from ledgeragent.policies import COMPILED, EXAMPLES, REGO, SCHEMAS, domains, revision
 from ledgeragent.replay import Replay, Tally
 
 app = typer.Typer(
@@ -299,26 +300,34 @@ def demo(
         job.close()
 
 
-@app.command(epilog=_example("ledgeragent policies --domain retail"))
+@app.command(epilog=_example("ledgeragent policies --domain retail --format html > retail.html"))
 def policies(
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
-    format_: Annotated[
-        Literal["table", "json"], typer.Option("--format", help="A table, or the whole rows.")
-    ] = "table",
+    format_: Annotated[Literal["text", "json", "md", "html"], typer.Option("--format", help="How to say it.")] = "text",
+    policies: PoliciesOption = REGO,
+    schemas: SchemasOption = SCHEMAS,
 ) -> None:
-    """List the predicates: what is enforced, on which tools, with which evidence."""
-    rows = [row for row in catalogue() if domain in (None, row["domain"])]
-    if not rows:
-        raise BadInput(f"no domain {domain!r}; there are: {', '.join(domains())}")
-    if format_ == "json":
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+    """The catalogue of predicates: what is enforced, on which tools, with which evidence."""
+    if domain is not None and domain not in domains(schemas):
+        raise BadInput(f"no domain {domain[:80]!r} under {schemas}; there: {', '.join(domains(schemas)) or 'none'}")
+    names = [domain] if domain is not None else domains(schemas)
+    entries = [entry for name in names for entry in read_catalogue(name, rego=policies, schemas=schemas)]
+    title = f"What is enforced: {', '.join(names)}"
+    if format_ == "text":
+        _print_entries(entries)
+    elif format_ == "json":
+        typer.echo(as_json(entries), nl=False)
+    else:
+        typer.echo(as_markdown(entries, title) if format_ == "md" else as_html(entries, title), nl=False)
+
+
+def _print_entries(entries: Sequence[Entry]) -> None:
     out = Console(highlight=False)
-    for row in rows:
-        out.print(f"[bold]{escape(row['id'])}[/]  {escape(row['title'])}")
+    for entry in entries:
+        out.print(f"[bold]{escape(entry.id)}[/]  {escape(entry.title)}")
         for name in ("description", "tools", "evidence", "remedy", "severity", "policy"):
-            value = row[name]
-            said = ", ".join(value) if isinstance(value, list) else " ".join(str(value).split())
+            value = getattr(entry, name)
+            said = ", ".join(value) if isinstance(value, tuple) else " ".join(value.split())
             out.print(Padding(f"[dim]{name}:[/] {escape(said or 'none')}", (0, 0, 0, 4), expand=False))
 
 

@@ -1,8 +1,8 @@
 """`python -m ledgeragent.compile`: everything in the repository that is generated, written or compared.
 
 Written are the contracts' JSON Schemas, each domain's `data.json` for OPA, the WebAssembly module of the policies with
-its manifest, and the catalogue of predicates. The module depends on OPA's version, so one exact version is used; with
-another one, or none, the comparison of the module is skipped and said so.
+its manifest, and the catalogue of predicates as pages under `docs/policies/`. The module depends on OPA's version, so
+one exact version is used; with another one, or none, the comparison of the module is skipped and said so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -22,12 +21,13 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from ledgeragent.catalogue import as_markdown, read_catalogue
 from ledgeragent.contracts import Decision, DecisionRecord, GateInput, OutcomeRecord, ToolsFile
 from ledgeragent.domain import Domain
 from ledgeragent.engine.local import find_opa
 from ledgeragent.engine.versions import PINNED
 from ledgeragent.errors import LedgerAgentError
-from ledgeragent.policies import COMPILED, REGO, SCHEMAS, domains, read_rego, revision
+from ledgeragent.policies import COMPILED, REGO, SCHEMAS, domains, revision
 
 CONTRACTS: Final[Mapping[str, Any]] = {
     "gate_input": GateInput,
@@ -72,12 +72,15 @@ def generated_text() -> dict[Path, str]:
     now = revision(REGO, SCHEMAS)
     files = {SCHEMAS / f"{name}.schema.json": pretty(contract_schema(name)) for name in CONTRACTS}
     for name in domains(SCHEMAS):
-        files[REGO / "ledgeragent" / name / "data.json"] = pretty(Domain.load(name).declared(now))
+        domain = Domain.load(name)
+        files[REGO / "ledgeragent" / name / "data.json"] = pretty(domain.declared(now))
+        page = as_markdown(read_catalogue(name), f"{domain.file.title}: what is enforced")
+        files[REGO.parent / "docs" / "policies" / f"{name}.md"] = page
     return files
 
 
 def compiled_files(opa: Path) -> dict[Path, bytes]:
-    """The module, its manifest and the catalogue, made by this OPA.
+    """The module and its manifest, made by this OPA.
 
     Args:
         opa: an `opa` of the pinned version.
@@ -124,42 +127,6 @@ def compiled_files(opa: Path) -> dict[Path, bytes]:
     return {
         COMPILED / "policy.wasm": wasm,
         COMPILED / "manifest.json": pretty(manifest).encode(),
-        COMPILED / "catalogue.json": pretty(describe(opa)).encode(),
-    }
-
-
-def describe(opa: Path) -> list[dict[str, Any]]:
-    """The catalogue: one row per predicate and domain, from the annotations as `opa inspect` reads them."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "rego"
-        shutil.copytree(REGO, copy, ignore=shutil.ignore_patterns("*_test.rego"))
-        found = json.loads(_run(opa, "inspect", "-a", "-f", "json", str(copy)))
-    annotated = {
-        row["annotations"]["custom"]["id"]: row["annotations"]
-        for row in found["annotations"]
-        if "id" in row["annotations"].get("custom", {})
-    }
-    rows = []
-    for name in domains(SCHEMAS):
-        domain = Domain.load(name)
-        for predicate in read_rego(REGO, name).listed:
-            rows.append(_row(domain, predicate, annotated[predicate]))
-    return rows
-
-
-def _row(domain: Domain, predicate: str, annotations: Mapping[str, Any]) -> dict[str, Any]:
-    custom = annotations["custom"]
-    return {
-        "id": predicate,
-        "domain": domain.name,
-        "title": annotations["title"],
-        "description": annotations["description"].strip(),
-        "tools": sorted(tool for tool in domain.tools if predicate in domain.guarded_by(tool)),
-        "evidence": custom["evidence"],
-        "reads": custom.get("reads", []),
-        "remedy": custom["remedy"],
-        "severity": custom["severity"],
-        "policy": custom["policy"],
     }
 
 
@@ -223,7 +190,7 @@ def _write(files: Mapping[Path, bytes]) -> None:
             print(f"wrote {path.relative_to(REGO.parent)}")
 
 
-__all__ = ["CONTRACTS", "compiled_files", "contract_schema", "describe", "generated_text", "main"]
+__all__ = ["CONTRACTS", "compiled_files", "contract_schema", "generated_text", "main"]
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,12 +8,11 @@ engines' business.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ledgeragent.errors import BadInput, DomainError
 
@@ -40,7 +39,7 @@ EXAMPLES: Final = _source("examples")
 """Conversations written for this project; `ledgeragent demo` replays them."""
 
 COMPILED: Final = _PACKAGE / "compiled"
-"""What `make compile` made of both: `policy.wasm`, `data.json`, `manifest.json`, `catalogue.json`."""
+"""What `make compile` made of both: `policy.wasm` and `manifest.json`."""
 
 
 def check_name(domain: str) -> str:
@@ -126,16 +125,3 @@ def read_rego(rego: Path, domain: str) -> RegoFacts:
         if match and not path.name.endswith("_test.rego"):
             guards[f"{domain}.{path.parent.name}"] = frozenset(_TEXT.findall(match["body"]))
     return RegoFacts(tuple(_LISTED.findall(page.read_text(encoding="utf-8"))), guards)
-
-
-def catalogue(compiled: Path = COMPILED) -> list[dict[str, Any]]:
-    """The predicates as `make compile` described them: id, title, tools, evidence, remedy, severity, policy section.
-
-    Raises:
-        BadInput: when the file is not there.
-    """
-    path = compiled / "catalogue.json"
-    if not path.is_file():
-        raise BadInput(f"{path} is not there: run `make compile`")
-    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return rows
