@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, StringConstraints
 
 GATE_INPUT: Final = "ledgeragent.gate-input/1"
 DECISION: Final = "ledgeragent.decision/1"
@@ -24,6 +24,7 @@ INSTANT: Final = (
     r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
 Instant = Annotated[str, StringConstraints(pattern=INSTANT)]
+Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
 Count = Annotated[int, Field(ge=0)]
 Verdict = Literal["allow", "revise", "block"]
 Rejection = Literal["revise", "block"]
@@ -128,15 +129,51 @@ class Finding(Contract):
 
 
 class OverrideShown(Contract):
-    """An entry of `ledgeragent_overrides` that concerns a predicate of this decision."""
+    """An entry of `ledgeragent_overrides` that concerns this decision, applied or not."""
 
-    predicate: Name
+    target: Name
+    """A predicate's id, or `settings.<key>`."""
     mode: str
     verdict: str
     owner: str
     reason: str
     expires: str
     applied: bool
+
+
+class _Accounted(Contract):
+    """What every entry of an overrides file says of itself."""
+
+    owner: Name
+    reason: Name
+    expires: Date
+    """The last day it is in force."""
+
+
+class PredicateOverride(_Accounted):
+    """A predicate put in shadow, switched off, or given another verdict."""
+
+    mode: Literal["enforce", "shadow", "off"] | None = None
+    verdict: Rejection | None = None
+
+
+class SettingOverride(_Accounted):
+    """Another value for one of the domain's settings."""
+
+    value: Any
+
+
+class DomainOverrides(Contract):
+    """What a deployment changes in one domain."""
+
+    predicates: dict[Name, PredicateOverride] = Field(default_factory=dict)
+    settings: dict[Name, SettingOverride] = Field(default_factory=dict)
+
+
+class OverridesFile(RootModel[dict[DomainName, DomainOverrides]]):
+    """The policy data `ledgeragent_overrides`, by domain."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class PolicyShown(Contract):

@@ -1,0 +1,89 @@
+"""What a deployment changes without editing rules: predicates' modes and verdicts, and settings.
+
+An overrides file is the policy data that a deployment puts under `ledgeragent_overrides`. OPA applies it; this module
+reads it before anything is opened and refuses what could not be meant: an unknown id, a misspelt verdict, an entry
+without an owner, a reason or a date, one that has expired, one that weakens a protected predicate, a value that does
+not fit the domain's settings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ledgeragent.contracts import DomainOverrides, OverridesFile, PredicateOverride, SettingOverride
+from ledgeragent.domain import Domain, Validator
+from ledgeragent.errors import BadInput
+from ledgeragent.jsonio import parse
+
+
+def read_overrides(path: Path, domains: Mapping[str, Domain], *, today: str) -> dict[str, Any]:
+    """Read and check an overrides file.
+
+    Args:
+        path: the JSON file.
+        domains: the loaded domains that may be named in it.
+        today: the date that decides what has expired, `YYYY-MM-DD`.
+
+    Returns:
+        Its content, as the policy data `ledgeragent_overrides`.
+
+    Raises:
+        BadInput: with everything that is wrong, one line each.
+    """
+    try:
+        document = parse(path.read_text(encoding="utf-8"), what=str(path))
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from None
+    try:
+        file = OverridesFile.model_validate_json(json.dumps(document))
+    except ValidationError as error:
+        problems = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
+    else:
+        problems = [problem for name, one in file.root.items() for problem in _problems(name, one, domains, today)]
+    if problems:
+        lines = "\n".join(f"  - {problem}" for problem in problems)
+        raise BadInput(f"{path} cannot be used, {len(problems)} problem(s):\n{lines}")
+    content: dict[str, Any] = document
+    return content
+
+
+def _problems(name: str, overrides: DomainOverrides, domains: Mapping[str, Domain], today: str) -> Iterator[str]:
+    domain = domains.get(name)
+    if domain is None:
+        yield f"{name}: no such domain (there: {', '.join(sorted(domains)) or 'none'})"
+        return
+    for predicate, entry in overrides.predicates.items():
+        yield from (f"{name}.predicates.{predicate}: {text}" for text in _predicate(domain, predicate, entry, today))
+    for key, setting in overrides.settings.items():
+        yield from (f"{name}.settings.{key}: {text}" for text in _setting(domain, key, setting, today))
+
+
+def _predicate(domain: Domain, predicate: str, entry: PredicateOverride, today: str) -> Iterator[str]:
+    known = {one for tool in domain.tools for one in domain.guarded_by(tool)}
+    if predicate not in known:
+        yield f"unknown id; the domain enforces {', '.join(sorted(known))}"
+    if entry.mode is None and entry.verdict is None:
+        yield "changes nothing; give a mode or a verdict"
+    if predicate in domain.file.protected and (entry.mode in ("shadow", "off") or entry.verdict == "revise"):
+        yield "is protected and cannot be weakened here"
+    if entry.expires < today:
+        yield f"expired on {entry.expires}; renew it or take it out"
+
+
+def _setting(domain: Domain, key: str, entry: SettingOverride, today: str) -> Iterator[str]:
+    schema = domain.settings_schema["properties"].get(key)
+    if schema is None:
+        yield f"unknown setting; there are {', '.join(sorted(domain.settings_schema['properties'])) or 'none'}"
+    else:
+        for error in Validator(schema).iter_errors(entry.value):
+            place = "".join(f".{part}" for part in error.absolute_path)
+            yield f"value{place}: {error.message[:200]}"
+    if entry.expires < today:
+        yield f"expired on {entry.expires}; renew it or take it out"
+
+
