@@ -8,6 +8,7 @@ package ledgeragent.retail
 
 import data.ledgeragent.common
 import data.ledgeragent.gate
+import data.ledgeragent.gate.overrides
 
 default decision := {
 	"contract": "ledgeragent.decision/1",
@@ -39,6 +40,10 @@ decision := gate.decide("retail", data.ledgeragent.retail.declared, predicates)
 proof := undiluted if {
 	undiluted := decision with data.ledgeragent_overrides as {}
 }
+
+# METADATA
+# title: The reasons, thresholds and tables in force
+settings[key] := overrides.setting("retail", key, own) if some key, own in data.ledgeragent.retail.defaults
 
 predicates["common.no_repeat_write"] := common.no_repeat_write if {
 	data.ledgeragent.retail.declared.tools[input.action.tool].effect == "write"

@@ -69,11 +69,32 @@ test_overrides_change_the_decision_and_not_the_proof if {
 		with data.ledgeragent.retail.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	decision.verdict == "allow"
-	[row.predicate | some row in decision.overrides] == ["retail.cancel_reason"]
+	[row.target | some row in decision.overrides] == ["retail.cancel_reason"]
 
 	proof := retail.proof with input as request
 		with data.ledgeragent.retail.declared as given.declared
 		with data.ledgeragent_overrides as overrides
+	proof.verdict == "revise"
+	proof.overrides == []
+}
+
+test_settings_of_a_deployment_change_the_decision_and_not_the_proof if {
+	request := given.argue(given.cancel, "reason", "bored")
+	accepted := {"retail": {"settings": {"cancel_reasons": {
+		"value": ["bored"],
+		"owner": "Retail team",
+		"reason": "Trial of another list",
+		"expires": "2026-12-31",
+	}}}}
+	decision := retail.decision with input as request
+		with data.ledgeragent.retail.declared as given.declared
+		with data.ledgeragent_overrides as accepted
+	decision.verdict == "allow"
+	[row.target | some row in decision.overrides] == ["settings.cancel_reasons"]
+
+	proof := retail.proof with input as request
+		with data.ledgeragent.retail.declared as given.declared
+		with data.ledgeragent_overrides as accepted
 	proof.verdict == "revise"
 	proof.overrides == []
 }

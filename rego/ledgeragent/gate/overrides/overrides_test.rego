@@ -91,9 +91,9 @@ test_every_entry_is_shown_applied_or_not if {
 		"expires": "2026-03-02",
 	}
 	shown == [
-		object.union(row, {"predicate": "demo.limit", "applied": true}),
+		object.union(row, {"target": "demo.limit", "applied": true}),
 		{
-			"predicate": "demo.other",
+			"target": "demo.other",
 			"mode": "",
 			"verdict": "",
 			"owner": "",
@@ -101,6 +101,43 @@ test_every_entry_is_shown_applied_or_not if {
 			"expires": "",
 			"applied": false,
 		},
-		object.union(row, {"predicate": "demo.owner", "applied": false}),
+		object.union(row, {"target": "demo.owner", "applied": false}),
+	]
+}
+
+larger := {"value": 7, "owner": "Payments", "reason": "Trial", "expires": "2026-03-02"}
+
+setting(key, entry) := value if {
+	value := overrides.setting("demo", key, 5) with input as given.request
+		with data.ledgeragent_overrides as {"demo": {"settings": {"limit": entry}}}
+}
+
+test_a_setting_is_replaced_up_to_its_last_day if {
+	setting("limit", larger) == 7
+	setting("other", larger) == 5
+	setting("limit", object.union(larger, {"expires": "2026-03-01"})) == 5
+}
+
+test_an_incomplete_setting_changes_nothing if {
+	every key in object.keys(larger) { setting("limit", object.remove(larger, [key])) == 5 }
+	every change in [{"owner": ""}, {"reason": 5}, {"expires": "soon"}, {"mode": "off"}] {
+		setting("limit", object.union(larger, change)) == 5
+	}
+	every entry in [null, 7, "off", []] { setting("limit", entry) == 5 }
+}
+
+test_every_setting_is_shown_applied_or_not if {
+	shown := overrides.shown("demo", given.declared, {"demo.limit"}) with input as given.request
+		with data.ledgeragent_overrides as {"demo": {"settings": {"limit": larger, "half": {"value": 2}}}}
+	empty := {"mode": "", "verdict": "", "owner": "", "reason": "", "expires": "", "applied": false}
+	shown == [
+		object.union(empty, {"target": "settings.half"}),
+		object.union(empty, {
+			"target": "settings.limit",
+			"owner": "Payments",
+			"reason": "Trial",
+			"expires": "2026-03-02",
+			"applied": true,
+		}),
 	]
 }
