@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
@@ -32,7 +33,8 @@ from ledgeragent.engine import Engine, find_opa, open_engine
 from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
-from ledgeragent.policies import COMPILED, EXAMPLES, REGO, SCHEMAS, domains, revision
+from ledgeragent.overrides import read_overrides
+from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains, revision
 from ledgeragent.replay import Replay, Tally
 
 app = typer.Typer(
@@ -54,6 +56,9 @@ PoliciesOption = Annotated[
 ]
 SchemasOption = Annotated[
     Path, typer.Option("--schemas", help="Folder of the domains' schemas.", show_default="the shipped ones")
+]
+OverridesOption = Annotated[
+    Path | None, typer.Option("--overrides", help="The deployment's overrides (a JSON file); checked before use.")
 ]
 
 
@@ -79,13 +84,14 @@ def replay(
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
     schemas: SchemasOption = SCHEMAS,
+    overrides: OverridesOption = None,
     now: Annotated[str | None, typer.Option(help="Clock of conversations that carry none (RFC 3339, offset).")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the order of the output stays.")] = 1,
     format_: Annotated[Literal["table", "jsonl"], typer.Option("--format", help="What to write per call.")] = "table",
     out: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
 ) -> None:
     """Judge recorded conversations: build the ledger from their returns, judge every write when it comes."""
-    job = _Job(domain, engine, policies, schemas, now)
+    job = _Job(domain, engine, policies, schemas, now, overrides)
     errors = Console(stderr=True)
     tally = Tally()
     skipped = 0
@@ -110,12 +116,21 @@ def replay(
 class _Job:
     """What a worker needs to judge lines; it opens its engine and gates when it first needs them."""
 
-    def __init__(self, domain: str | None, engine: str, policies: Path, schemas: Path, now: str | None) -> None:
+    def __init__(
+        self,
+        domain: str | None,
+        engine: str,
+        policies: Path,
+        schemas: Path,
+        now: str | None,
+        overrides: Path | None = None,
+    ) -> None:
         self.domain = domain
         self.engine = engine
         self.policies = policies
         self.schemas = schemas
         self.now = now
+        self.overrides = overrides
         self._opened: Engine | None = None
         self._gates: dict[str, Gate] = {}
 
@@ -148,8 +163,16 @@ class _Job:
     def open(self) -> Engine:
         """The engine, opened once."""
         if self._opened is None:
-            self._opened = open_engine(self.engine, policies=self.policies, schemas=self.schemas, compiled=COMPILED)
+            self._opened = open_engine(
+                self.engine, policies=self.policies, schemas=self.schemas, overrides=self._read_overrides()
+            )
         return self._opened
+
+    def _read_overrides(self) -> dict[str, Any] | None:
+        if self.overrides is None:
+            return None
+        known = {name: Domain.load(name, schemas=self.schemas, rego=None) for name in domains(self.schemas)}
+        return read_overrides(self.overrides, known, today=datetime.now(UTC).date().isoformat())
 
     def close(self) -> None:
         """Close the engine, if it was opened."""
@@ -184,7 +207,7 @@ def _judged(files: list[str], job: _Job, workers: int) -> Iterator[Iterator[Judg
         finally:
             job.close()
         return
-    arguments = (job.domain, job.engine, job.policies, job.schemas, job.now)
+    arguments = (job.domain, job.engine, job.policies, job.schemas, job.now, job.overrides)
     pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=arguments)
     try:
         yield _in_order(pool, lines, workers)
@@ -221,9 +244,9 @@ def _in_order(pool: ProcessPoolExecutor, lines: Iterator[Line], workers: int) ->
 _worker: _Job
 
 
-def _start_worker(domain: str | None, engine: str, policies: Path, schemas: Path, now: str | None) -> None:
+def _start_worker(*arguments: Any) -> None:
     global _worker  # one job per worker process, for as long as the process lives
-    _worker = _Job(domain, engine, policies, schemas, now)
+    _worker = _Job(*arguments)
 
 
 def _work(lines: list[Line]) -> list[Judged]:
@@ -251,7 +274,12 @@ def _write_row(row: dict[str, Any], format_: str, target: IO[str]) -> None:
 
 
 @app.command(epilog=_example("ledgeragent check --engine embedded < gate-input.json"))
-def check(engine: EngineOption = "auto", policies: PoliciesOption = REGO, schemas: SchemasOption = SCHEMAS) -> None:
+def check(
+    engine: EngineOption = "auto",
+    policies: PoliciesOption = REGO,
+    schemas: SchemasOption = SCHEMAS,
+    overrides: OverridesOption = None,
+) -> None:
     """Judge one gate input from stdin; its decision goes to stdout.
 
     Exit status: 0 allow, 10 revise, 20 block, 30 no decision, 2 no gate input.
@@ -260,7 +288,7 @@ def check(engine: EngineOption = "auto", policies: PoliciesOption = REGO, schema
     name = document.get("domain") if isinstance(document, dict) else None
     if not isinstance(name, str):
         raise BadInput("stdin is not a gate input: it has no 'domain' (schemas/gate_input.schema.json says what it is)")
-    job = _Job(None, engine, policies, schemas, None)
+    job = _Job(None, engine, policies, schemas, None, overrides)
     try:
         gate = job.gate(name, "stdin")
         judged = gate.judge(document)
@@ -332,7 +360,12 @@ def _print_entries(entries: Sequence[Entry]) -> None:
 
 
 @app.command(epilog=_example("ledgeragent doctor --engine http://127.0.0.1:8181"))
-def doctor(engine: EngineOption = "auto", policies: PoliciesOption = REGO, schemas: SchemasOption = SCHEMAS) -> None:
+def doctor(
+    engine: EngineOption = "auto",
+    policies: PoliciesOption = REGO,
+    schemas: SchemasOption = SCHEMAS,
+    overrides: OverridesOption = None,
+) -> None:
     """Say what is installed, which engine would be used, and whether it proves itself for every domain."""
     out = Console(highlight=False)
     failed = False
@@ -346,7 +379,7 @@ def doctor(engine: EngineOption = "auto", policies: PoliciesOption = REGO, schem
     line(True, "opa on this machine", str(find_opa() or "none (the embedded engine needs none)"))
     if policies.is_dir():
         _try(line, "policies", lambda: f"{policies}, revision {revision(policies, schemas)}")
-    job = _Job(None, engine, policies, schemas, None)
+    job = _Job(None, engine, policies, schemas, None, overrides)
     try:
         if _try(line, f"engine {engine}", lambda: _describe(job.open())):
             for name in domains(schemas):

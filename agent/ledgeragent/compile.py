@@ -22,7 +22,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from ledgeragent.catalogue import as_markdown, read_catalogue
-from ledgeragent.contracts import Decision, DecisionRecord, GateInput, OutcomeRecord, ToolsFile
+from ledgeragent.contracts import Decision, DecisionRecord, GateInput, OutcomeRecord, OverridesFile, ToolsFile
 from ledgeragent.domain import Domain
 from ledgeragent.engine.local import find_opa
 from ledgeragent.engine.versions import PINNED
@@ -34,6 +34,7 @@ CONTRACTS: Final[Mapping[str, Any]] = {
     "decision": Decision,
     "tools": ToolsFile,
     "record": DecisionRecord | OutcomeRecord,
+    "overrides": OverridesFile,
 }
 """Contract name → the model that its schema is made of."""
 

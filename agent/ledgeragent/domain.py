@@ -204,6 +204,7 @@ class Domain:
         file: the tools file as its contract reads it.
         schema: the types of the facts.
         tools: the declared tools by name.
+        settings: JSON Schema of the thresholds, reasons and tables that a deployment may replace.
     """
 
     name: str
@@ -213,6 +214,7 @@ class Domain:
     needs: Mapping[str, tuple[PathTemplate, ...]] = field(repr=False)
     changes: Mapping[str, tuple[PathTemplate, ...]] = field(repr=False)
     failures: tuple[re.Pattern[str], ...] = field(repr=False)
+    settings: Schema = field(repr=False)
 
     @classmethod
     def load(cls, name: str, *, schemas: Path = SCHEMAS, rego: Path | None = REGO) -> Domain:
@@ -220,7 +222,8 @@ class Domain:
 
         Args:
             name: the domain's name.
-            schemas: folder that holds `<name>/ledger.schema.json` and `<name>/tools.json`.
+            schemas: folder that holds `<name>/ledger.schema.json`, `<name>/tools.json` and, where there is something to
+                tune, `<name>/settings.schema.json`.
             rego: bundle root to hold the tools against, or None when the policies are only to be had by asking them
                 (a remote server): the proof before use then holds both together.
 
@@ -237,8 +240,10 @@ class Domain:
         if file.domain != name:
             problems.append(f"{folder / 'tools.json'}: domain is {file.domain!r}, its folder {name!r}")
         problems += _Check(file, schema).problems()
+        settings = _read_settings(folder / "settings.schema.json", problems)
         if rego is not None:
             problems += _rego_problems(name, file, rego)
+            problems += _defaults_problems(rego / "ledgeragent" / name / "defaults" / "data.json", settings)
         if problems:
             raise DomainError(name, problems)
         writes = [tool for tool in file.tools if isinstance(tool, WriteTool)]
@@ -250,6 +255,7 @@ class Domain:
             needs={tool.name: tuple(PathTemplate.parse(path) for path in tool.needs) for tool in writes},
             changes={tool.name: tuple(PathTemplate.parse(path) for path in tool.changes) for tool in writes},
             failures=tuple(re.compile(pattern) for pattern in file.failures),
+            settings=settings,
         )
 
     def is_write(self, tool: str) -> bool:
@@ -327,6 +333,32 @@ def _read_json(path: Path, problems: list[str]) -> dict[str, Any] | None:
     except BadInput as error:
         problems.append(str(error))
     return None
+
+
+def _read_settings(path: Path, problems: list[str]) -> Schema:
+    document = _read_json(path, problems) if path.is_file() else {"type": "object", "additionalProperties": False}
+    if document is None:
+        return {}
+    try:
+        Validator.check_schema(document)
+    except jsonschema.SchemaError as error:
+        problems.append(f"{path}: {error.message}")
+    if document.get("additionalProperties") is not False:
+        problems.append(f"{path}: settings must be closed: additionalProperties false")
+    return document
+
+
+def _defaults_problems(path: Path, settings: Schema) -> list[str]:
+    """The domain's own values must be exactly what its settings schema describes."""
+    problems: list[str] = []
+    document = _read_json(path, problems) if path.is_file() else {}
+    if document is not None:
+        for error in Validator(settings).iter_errors(document):
+            place = ".".join(str(part) for part in error.absolute_path) or "the settings"
+            problems.append(f"{path}: {place}: {error.message[:200]}")
+        for key in sorted(settings.get("properties", {}).keys() - document.keys()):
+            problems.append(f"{path}: {key!r} has no value")
+    return problems
 
 
 def _rego_problems(name: str, file: ToolsFile, rego: Path) -> Iterator[str]:

@@ -76,14 +76,13 @@ def _predicate(domain: Domain, predicate: str, entry: PredicateOverride, today: 
 
 
 def _setting(domain: Domain, key: str, entry: SettingOverride, today: str) -> Iterator[str]:
-    schema = domain.settings_schema["properties"].get(key)
+    known = domain.settings.get("properties", {})
+    schema = known.get(key)
     if schema is None:
-        yield f"unknown setting; there are {', '.join(sorted(domain.settings_schema['properties'])) or 'none'}"
+        yield f"unknown setting; there are {', '.join(sorted(known)) or 'none'}"
     else:
         for error in Validator(schema).iter_errors(entry.value):
             place = "".join(f".{part}" for part in error.absolute_path)
             yield f"value{place}: {error.message[:200]}"
     if entry.expires < today:
         yield f"expired on {entry.expires}; renew it or take it out"
-
-

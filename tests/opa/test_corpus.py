@@ -59,9 +59,7 @@ def test_no_engine_fails(rows: dict[str, list[Row]]) -> None:
 
 def test_no_executed_write_of_a_rewarded_conversation_is_blocked(rows: dict[str, list[Row]]) -> None:
     """`think` is no tool of the domain; recordings with another tool set call it."""
-    blocked = [
-        row for row in rows["embedded"] if row["executed"] and row["reward"] == 1 and row["verdict"] == "block"
-    ]
+    blocked = [row for row in rows["embedded"] if row["executed"] and row["reward"] == 1 and row["verdict"] == "block"]
 
     assert {row["tool"] for row in blocked} == {"think"}
     assert {finding["predicate"] for row in blocked for finding in row["findings"]} <= {"gate.tool", "gate.loop"}

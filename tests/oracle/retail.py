@@ -413,7 +413,9 @@ def payment_change_single(facts: Facts) -> Truth:
 def gift_card_covers(facts: Facts) -> Truth:
     """A chosen gift card covers what is to be paid; what cannot be priced is left to the predicates that object."""
     source = facts.method_field("source")
-    no_gift_card = None if source is UNKNOWN else source is ABSENT or (isinstance(source, str) and source != "gift_card")
+    no_gift_card = (
+        None if source is UNKNOWN else source is ABSENT or (isinstance(source, str) and source != "gift_card")
+    )
     if facts.tool in PAYMENT:
         return any_of([no_gift_card, *_covered(facts, _whole_amount(facts))])
     return any_of([no_gift_card, _left_to_others(facts), *_covered(facts, _difference(facts))])

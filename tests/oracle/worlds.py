@@ -138,7 +138,9 @@ def _change(holder: JSON, key: Any, change: str, value: JSON) -> None:
 
 def _places(value: JSON) -> list[tuple[JSON, Any]]:
     found: list[tuple[JSON, Any]] = []
-    keys: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    keys: Sequence[Any] = (
+        list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    )
     for key in keys:
         found.append((value, key))
         found.extend(_places(value[key]))

@@ -6,10 +6,13 @@ is logged. A configured OPA that cannot be used is an error: nothing steps in fo
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ledgeragent.engine.base import Engine
 from ledgeragent.engine.embedded import Embedded, bundle_module, compiled_module
@@ -31,6 +34,7 @@ def open_engine(
     policies: Path = REGO,
     schemas: Path = SCHEMAS,
     compiled: Path = COMPILED,
+    overrides: Mapping[str, Any] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Engine:
     """Open the engine that `spec` names.
@@ -43,6 +47,7 @@ def open_engine(
             and below: what this version ships.
         schemas: the schemas that go with the policies.
         compiled: the folder with the compiled module, for "embedded".
+        overrides: the deployment's policy data `ledgeragent_overrides`, for "embedded" and "opa"; a server has its own.
         timeout: the budget of one evaluation in seconds.
 
     Returns:
@@ -54,30 +59,32 @@ def open_engine(
         EngineError: the engine does not start with these policies.
     """
     if spec == "auto":
-        return _auto(policies, schemas, compiled, timeout)
+        return _auto(policies, schemas, compiled, overrides, timeout)
     if spec == "embedded":
-        return _embedded(policies, schemas, compiled, timeout)
+        return _embedded(policies, schemas, compiled, overrides, timeout)
     if spec == "opa":
-        return LocalOpa(policies, timeout=timeout)
+        return _local(policies, None, overrides, timeout)
     if spec.startswith(("http://", "https://")):
-        return _server(spec, timeout)
+        return _server(spec, overrides, timeout)
     raise BadInput(f"engine {spec!r}: use auto, embedded, opa, or the http(s) URL of an OPA server")
 
 
-def _auto(policies: Path, schemas: Path, compiled: Path, timeout: float) -> Engine:
+def _auto(policies: Path, schemas: Path, compiled: Path, overrides: Mapping[str, Any] | None, timeout: float) -> Engine:
     url = os.environ.get(URL_VARIABLE)
     engine: Engine
     if url:
-        engine, why = _server(url, timeout), f"{URL_VARIABLE} is set"
+        engine, why = _server(url, overrides, timeout), f"{URL_VARIABLE} is set"
     elif (opa := find_opa()) is not None:
-        engine, why = LocalOpa(policies, opa, timeout=timeout), f"{opa} is there"
+        engine, why = _local(policies, opa, overrides, timeout), f"{opa} is there"
     else:
-        engine, why = _embedded(policies, schemas, compiled, timeout), "there is no OPA"
+        engine, why = _embedded(policies, schemas, compiled, overrides, timeout), "there is no OPA"
     _log.info("engine: %s at %s, because %s", engine.name, engine.location, why)
     return engine
 
 
-def _server(url: str, timeout: float) -> OpaServer:
+def _server(url: str, overrides: Mapping[str, Any] | None, timeout: float) -> OpaServer:
+    if overrides is not None:
+        raise BadInput(f"overrides cannot be given to the server at {url}: put them into a bundle that it loads")
     file = os.environ.get(TOKEN_FILE_VARIABLE)
     return OpaServer(
         url,
@@ -87,6 +94,19 @@ def _server(url: str, timeout: float) -> OpaServer:
     )
 
 
-def _embedded(policies: Path, schemas: Path, compiled: Path, timeout: float) -> Embedded:
+def _local(policies: Path, opa: Path | None, overrides: Mapping[str, Any] | None, timeout: float) -> LocalOpa:
+    if overrides is None:
+        return LocalOpa(policies, opa, timeout=timeout)
+    # OPA reads its bundles once, at the start.
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = Path(folder)
+        (bundle / ".manifest").write_text(json.dumps({"roots": ["ledgeragent_overrides"]}), encoding="utf-8")
+        (bundle / "data.json").write_text(json.dumps({"ledgeragent_overrides": overrides}), encoding="utf-8")
+        return LocalOpa(policies, opa, overrides=bundle, timeout=timeout)
+
+
+def _embedded(
+    policies: Path, schemas: Path, compiled: Path, overrides: Mapping[str, Any] | None, timeout: float
+) -> Embedded:
     module = compiled_module(policies, schemas, compiled) if policies.is_dir() else bundle_module(policies)
-    return Embedded(module, timeout=timeout)
+    return Embedded(module, overrides=overrides, timeout=timeout)
