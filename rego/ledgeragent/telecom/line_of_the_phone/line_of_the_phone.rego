@@ -57,7 +57,7 @@ evidence contains facts.phone_number_path(id) if {
 
 holds if _nobody_by_phone
 
-holds if facts.phone_number(facts.line_id) in _phones
+holds if _carries_a_number
 
 holds if {
 	_another_number
@@ -77,8 +77,10 @@ _phones := phones if {
 _another_number if {
 	is_array(_phones)
 	is_string(facts.phone_number(facts.line_id))
-	not facts.phone_number(facts.line_id) in _phones
+	not _carries_a_number
 }
+
+_carries_a_number if facts.phone_number(facts.line_id) in _phones
 
 _carriers contains id if {
 	some id in facts.line_ids

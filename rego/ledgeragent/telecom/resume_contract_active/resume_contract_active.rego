@@ -30,7 +30,7 @@ _end := facts.line.contract_end_date if {
 	regex.match(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`, facts.line.contract_end_date)
 }
 
-_today := substring(input.session.now, 0, 10)
+_today := substring(input.session.now, 0, 10) if is_string(input.session.now)
 
 verdict := "block"
 
