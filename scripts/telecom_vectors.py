@@ -211,9 +211,9 @@ REJECTED = [
         *unknown("telecom.single_pending_request"),
     ),
     revised(
-        "a bill that only a list of bills showed was not read",
+        "a list of bills showed a bill that the profile lacks",
         changed(ASK_TO_PAY, "ledger", "customer_bills", CUSTOMER, value=[PAID, OVERDUE, "B4123"]),
-        *unknown("telecom.single_pending_request"),
+        *violated("telecom.single_pending_request"),
     ),
     revised(
         "a second request without reading the bill again",

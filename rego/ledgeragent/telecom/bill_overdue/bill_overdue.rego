@@ -29,6 +29,6 @@ message := text.join([
 	`. A payment request is sent only for a bill whose status is exactly "Overdue".`,
 ])
 
-_status := text.quote(facts.bill_status(facts.bill_id)) if {
-	facts.bill_status(facts.bill_id)
-} else := "not known"
+default _status := "not known"
+
+_status := text.quote(facts.bill_status(facts.bill_id))

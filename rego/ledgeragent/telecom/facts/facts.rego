@@ -41,8 +41,20 @@ _texts(values) := values if {
 }
 
 # METADATA
-# title: The ids of all bills known to be the customer's - those on the profile, and those a list of their bills showed
-all_bill_ids := {id | some id in bill_ids} | {id | some id in _texts(input.ledger.customer_bills[customer_id])}
+# title: Those ids as a set
+bills contains id if some id in bill_ids
+
+# METADATA
+# title: The bills that a list of the customer's bills showed, and the profile, which was read before, does not have
+bills_not_on_profile contains id if {
+	is_array(bill_ids)
+	some id in _texts(input.ledger.customer_bills[customer_id])
+	not id in bills
+}
+
+# METADATA
+# title: The path of those lists
+listed_bills_path := ["customer_bills", customer_id]
 
 # METADATA
 # title: The line that the call names, as observed

@@ -34,7 +34,14 @@ evidence contains path if some path in facts.customer_paths
 
 evidence contains ["auth", "customer_id"] if _proves_somebody_else
 
-evidence contains facts.customer_path(_list) if {
+evidence contains facts.customer_path("bill_ids") if {
+	_about_a_bill
+	not _proves_somebody_else
+	not _names_somebody_else
+}
+
+evidence contains facts.customer_path("line_ids") if {
+	not _about_a_bill
 	not _proves_somebody_else
 	not _names_somebody_else
 }
@@ -54,17 +61,13 @@ _names_somebody_else if input.action.arguments.customer_id != facts.customer_id
 
 _about_a_bill if input.action.tool == "send_payment_request"
 
-_list := "bill_ids" if {
-	_about_a_bill
-} else := "line_ids"
+_own := facts.bill_ids if _about_a_bill
 
-_own := facts.bill_ids if {
-	_about_a_bill
-} else := facts.line_ids
+_own := facts.line_ids if not _about_a_bill
 
-_thing := facts.bill_id if {
-	_about_a_bill
-} else := facts.line_id
+_thing := facts.bill_id if _about_a_bill
+
+_thing := facts.line_id if not _about_a_bill
 
 verdict := "block"
 

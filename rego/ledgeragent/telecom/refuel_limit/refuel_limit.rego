@@ -2,7 +2,8 @@
 # title: Data is refuelled up to a limit
 # description: |
 #   The amount is more than nothing, and together with what this conversation already refuelled on the line it is at
-#   most the policy data `settings.refuel_limit_gb`. Calls that were rejected or refused do not count.
+#   most the policy data `settings.refuel_limit_gb`, compared to the millionth of a gigabyte. Calls that were rejected
+#   or refused do not count.
 # custom:
 #   id: telecom.refuel_limit
 #   remedy: Tell the customer how much can still be refuelled on the line, and ask how much of it they want.

@@ -1,8 +1,9 @@
 # METADATA
 # title: A line is resumed only when no bill is open
 # description: |
-#   No bill of the customer is "Overdue" or "Awaiting Payment", as last read. Each bill needs one read. A payment request
-#   makes its bill stale, since the customer pays on their own device: it has to be read again after that.
+#   No bill on the customer's profile is "Overdue" or "Awaiting Payment", as last read. Each bill needs one read. A
+#   payment request makes its bill stale, since the customer pays on their own device: it has to be read again after
+#   that. Where a list of bills shows more than the profile, the profile is out of date and has to be read again.
 # custom:
 #   id: telecom.resume_bills_settled
 #   remedy: Read every bill of the customer; have overdue ones paid, and read those again until they are "Paid".
@@ -12,7 +13,7 @@
 #     - "auth.customer_id"
 #     - "customers.{principal}.bill_ids?"
 #     - "bills.{ledger: customers.{principal}.bill_ids[*]}.status?"
-#     - "bills.{ledger: customer_bills.{principal}[*]}.status?"
+#     - "customer_bills.{principal}?"
 package ledgeragent.telecom.resume_bills_settled
 
 import data.ledgeragent.gate.text
@@ -29,17 +30,21 @@ evidence contains facts.customer_path("bill_ids") if count(_open) == 0
 
 evidence contains facts.bill_status_path(id) if {
 	count(_open) == 0
-	some id in facts.all_bill_ids
+	some id in facts.bills
 }
+
+# A list of bills can only count against a call: without it, the profile decides.
+evidence contains facts.listed_bills_path if count(facts.bills_not_on_profile) > 0
 
 holds if {
 	is_array(facts.bill_ids)
+	count(facts.bills_not_on_profile) == 0
 	count(_open) == 0
-	every id in facts.all_bill_ids { is_string(facts.bill_status(id)) }
+	every id in facts.bills { is_string(facts.bill_status(id)) }
 }
 
 _open contains id if {
-	some id in facts.all_bill_ids
+	some id in facts.bills
 	facts.bill_status(id) in {"Awaiting Payment", "Overdue"}
 }
 
@@ -51,4 +56,10 @@ message := text.join([
 	". Once the customer has paid on their device, read these bills again.",
 ]) if {
 	count(_open) > 0
+} else := text.join([
+	"The profile as last read lacks bills that a list of bills showed: ",
+	text.list(facts.bills_not_on_profile),
+	". Read the customer again.",
+]) if {
+	count(facts.bills_not_on_profile) > 0
 } else := "The customer's bills are not on record as the operator lists them. Read the customer and the bills again."
