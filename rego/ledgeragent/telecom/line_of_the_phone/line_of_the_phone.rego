@@ -33,10 +33,7 @@ guards := {
 }
 
 # What was looked up can only count against a call: without it, this rule says nothing.
-evidence contains ["looked_up_phones"] if {
-	not _nobody_by_phone
-	not holds
-}
+evidence contains ["looked_up_phones"] if not holds
 
 evidence contains facts.phone_number_path(facts.line_id) if not _nobody_by_phone
 

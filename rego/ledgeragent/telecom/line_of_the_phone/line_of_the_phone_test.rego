@@ -71,6 +71,17 @@ test_unknown_while_the_line_that_is_named_was_not_read if {
 	given.missing(given.of(id, given.forget(given.roam, second))) == {"lines.L2.phone_number": "missing"}
 	given.missing(given.of(id, given.outdate(given.roam, second))) == {"lines.L2.phone_number": "stale"}
 	given.missing(given.of(id, given.forget(given.roam, ["lines"]))) == {"lines.L2.phone_number": "missing"}
+	given.missing(given.of(id, given.forget(given.forget(given.roam, ["lines"]), ["auth"]))) == {
+		"lines.L2.phone_number": "missing",
+	}
+}
+
+evidence(request) := found if found := data.ledgeragent.telecom.line_of_the_phone.evidence with input as request
+
+test_asks_for_nothing_that_does_not_decide if {
+	evidence(given.roam) == {second}
+	evidence(wrong_line(given.forget(given.roam, phones))) == set()
+	evidence(contact_number(given.roam)) == {["auth", "customer_id"], lines, first, second}
 }
 
 test_unknown_while_another_line_could_carry_the_number if {

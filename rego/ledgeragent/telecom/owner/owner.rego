@@ -87,6 +87,8 @@ message := text.join([
 	". Only their own lines and bills can be changed.",
 ]) if {
 	_names_somebody_else
+} else := "What is on record as the customer's id is no customer id. Identify the customer." if {
+	not facts.customer_id
 } else := text.join([
 	_kind,
 	text.show(_thing),

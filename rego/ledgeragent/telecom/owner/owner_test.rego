@@ -26,7 +26,8 @@ test_a_principal_that_is_only_claimed_proves_nothing if {
 
 test_violated_by_another_customer_whatever_was_read_of_them if {
 	every write in given.writes {
-		given.of(id, given.forget(given.argue(write, "customer_id", "C72"), ["customers"])) == given.violated(
+		request := given.argue(write, "customer_id", "C72")
+		given.of(id, request) == given.violated(
 			id,
 			"block",
 			concat(" ", [
@@ -35,6 +36,7 @@ test_violated_by_another_customer_whatever_was_read_of_them if {
 			]),
 			[["auth", "customer_id"]],
 		)
+		given.of(id, given.forget(request, ["customers"])) == given.of(id, request)
 	}
 }
 
@@ -83,6 +85,33 @@ test_violated_when_a_look_up_proves_somebody_else_than_the_host if {
 				"The host signed in C72, but a look-up in this conversation identified C71.",
 				"Nothing can be changed for either of them.",
 			]),
+			[["auth", "customer_id"]],
+		)
+	}
+}
+
+test_violated_by_such_a_look_up_even_when_the_call_names_whom_the_host_signed_in if {
+	every write in given.writes {
+		request := given.claim(given.signed_in(write, "C71"), ["auth", "customer_id"], "C72")
+		given.of(id, request) == given.violated(
+			id,
+			"block",
+			concat(" ", [
+				"The host signed in C71, but a look-up in this conversation identified C72.",
+				"Nothing can be changed for either of them.",
+			]),
+			[["auth", "customer_id"]],
+		)
+		given.of(id, given.forget(request, ["customers"])) == given.of(id, request)
+	}
+}
+
+test_violated_by_what_is_no_customer_id if {
+	every value in [null, 7, true, "", ["C71"], {}] {
+		given.of(id, given.claim(given.roam, ["auth", "customer_id"], value)) == given.violated(
+			id,
+			"block",
+			"What is on record as the customer's id is no customer id. Identify the customer.",
 			[["auth", "customer_id"]],
 		)
 	}
