@@ -86,7 +86,7 @@ test_the_policy_data_sets_the_limit if {
 }
 
 test_violated_without_sound_policy_data if {
-	every value in [null, true, "2", [2], {"gb": 2}, 0, -1, 1e9] {
+	every value in [null, true, "2", [2], {"gb": 2}, 0, -1, 1000000, 1e9] {
 		settings := {"refuel_limit_gb": value}
 		given.of(id, amount(0.1)) == cannot_be_told with data.ledgeragent.telecom.settings as settings
 	}
