@@ -96,7 +96,7 @@ def endings(shared: Path, database: bytes, embedded: Engine) -> list[Ending]:
     gate = Gate(Domain.load("retail"), embedded)
     lines = (shared / "gold" / "retail.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == TASKS
-    found = []
+    found: list[Ending] = []
     for task in map(json.loads, lines):
         shop = Shop(database)
         found.extend(Clerk(task, gate, shop, identification(task, gate, shop)).work())

@@ -93,7 +93,7 @@ def endings(shared: Path, set_ups: dict[str, JSON], embedded: Engine) -> list[En
     gate = Gate(Domain.load("telecom"), embedded)
     lines = (shared / "gold" / "telecom.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == TASKS
-    found = []
+    found: list[Ending] = []
     for task in map(json.loads, lines):
         operator = Operator(set_ups[task["task_id"]])
         identify = ("get_customer_by_phone", {"phone_number": operator.phone_number})
