@@ -3,19 +3,22 @@
 From every vector that is allowed, each path that a guarding predicate lists as evidence is deleted, set to null, given
 another type, made stale, and its lists emptied; so is all evidence of one predicate at once. None of it may still be
 allowed, and what is only deleted or stale may never be blocked: unknown is not false. Evidence that does not decide in
-a vector is not listed there, so there is nothing to exempt. It asks the `opa` command line, since it needs the value
+a vector is not listed there, so there is nothing to exempt but one thing: null, where the ledger schema has it, is a
+known absence and not a loss. It asks the `opa` command line, since it needs the value
 of `evidence`, which no engine gives.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ledgeragent.domain import LedgerSchema, Validator
 from ledgeragent.errors import BadInput
+from ledgeragent.jsonio import parse
 from ledgeragent.opacli import evaluate
 from ledgeragent.policies import check_name
 
@@ -59,17 +62,18 @@ class KnockOut:
     idle: frozenset[str]
 
 
-def knock_out(rego: Path, domain: str, vectors: Sequence[Mapping[str, Any]], opa: Path) -> KnockOut:
+def knock_out(rego: Path, schemas: Path, domain: str, vectors: Sequence[Mapping[str, Any]], opa: Path) -> KnockOut:
     """Knock out the evidence of a domain's predicates.
 
     Args:
         rego: the bundle root, with the domain's generated `data.json`.
+        schemas: the folder with one folder per domain.
         domain: the domain's name.
         vectors: the domain's vectors, as `schemas/vectors/<domain>.json` has them.
         opa: the `opa` to ask.
 
     Raises:
-        BadInput: no vector is allowed, or the policies no longer allow one that should be.
+        BadInput: no vector is allowed, the policies no longer allow one that should be, or the schema is none.
         EngineEvaluation: OPA's own words when the policies do not compile or fail.
     """
     rule = f"data.ledgeragent.{check_name(domain)}"
@@ -86,8 +90,11 @@ def knock_out(rego: Path, domain: str, vectors: Sequence[Mapping[str, Any]], opa
         if answer is None or answer[0] != "allow":
             raise BadInput(f"vector {vector['name']!r} should be allowed and is not: prove the vectors first")
     evidence = [answer[1] for answer in listed]
+    nullable = _nullable(schemas / domain / "ledger.schema.json")
     cases = [
-        case for vector, found in zip(allowed, evidence, strict=True) for case in knocked(vector["name"], vector, found)
+        case
+        for vector, found in zip(allowed, evidence, strict=True)
+        for case in knocked(vector["name"], vector, found, nullable)
     ]
     verdicts = evaluate(opa, rego, f"{rule}.proof.verdict", [case.input for case in cases])
     problems = tuple(
@@ -97,19 +104,35 @@ def knock_out(rego: Path, domain: str, vectors: Sequence[Mapping[str, Any]], opa
     return KnockOut(len(cases), problems, frozenset({name for found in evidence for name in found} - active))
 
 
-def knocked(name: str, vector: Mapping[str, Any], evidence: Mapping[str, Sequence[Sequence[str]]]) -> Iterator[Case]:
+def _nullable(file: Path) -> Callable[[Keys], bool]:
+    schema = LedgerSchema(parse(file.read_text(encoding="utf-8"), what=str(file)))
+
+    def nullable(path: Keys) -> bool:
+        node = schema.at(path)
+        return node is not None and bool(Validator({**node, "$defs": schema.document.get("$defs", {})}).is_valid(None))
+
+    return nullable
+
+
+def knocked(
+    name: str,
+    vector: Mapping[str, Any],
+    evidence: Mapping[str, Sequence[Sequence[str]]],
+    nullable: Callable[[Keys], bool],
+) -> Iterator[Case]:
     """Every knock-out of one vector.
 
     Args:
         name: the vector's name.
         vector: the vector; only its `input` is used, and not changed.
         evidence: predicate id → the paths it lists for this input.
+        nullable: whether the fact under a path may be null: it is then not knocked out that way.
     """
     given = vector["input"]
     for predicate, listed in evidence.items():
         paths = [tuple(path) for path in listed]
         for path in paths:
-            for how, changed in _changed(given, path):
+            for how, changed in _changed(given, path, nullable):
                 yield Case(name, predicate, (".".join(path),), how, changed)
         if len(paths) > 1:
             dotted = tuple(".".join(path) for path in paths)
@@ -117,14 +140,17 @@ def knocked(name: str, vector: Mapping[str, Any], evidence: Mapping[str, Sequenc
             yield Case(name, predicate, dotted, "stale", _stale(given, paths))
 
 
-def _changed(given: Mapping[str, Any], path: Keys) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _changed(
+    given: Mapping[str, Any], path: Keys, nullable: Callable[[Keys], bool]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "deleted", _without(given, [path])
     yield "stale", _stale(given, [path])
     holder = _holder(given["ledger"], path)
     if holder is None:
         return
     value = holder[path[-1]]
-    yield "null", _with(given, path, None)
+    if not nullable(path):
+        yield "null", _with(given, path, None)
     for other in _OTHER_TYPES:
         if type(other) is not type(value) and not (isinstance(other, int) and isinstance(value, float)):
             yield f"replaced by {other!r}", _with(given, path, other)

@@ -16,7 +16,10 @@ from ledgeragent.knockout import KnockOut, knock_out, knocked
 
 USED = ("cancel a pending order", "modify items, the gift card just covers the difference")
 # Predicates that read no facts, so that there is nothing to knock out.
-IDLE = {"retail": {"common.no_repeat_write", "retail.cancel_reason"}}
+IDLE = {
+    "retail": {"common.no_repeat_write", "retail.cancel_reason"},
+    "telecom": {"common.no_repeat_write", "telecom.refuel_limit"},
+}
 
 
 def vectors(domain: str) -> list[dict[str, Any]]:
@@ -26,7 +29,7 @@ def vectors(domain: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("domain", policies.domains())
 def test_no_allowed_vector_survives_the_loss_of_evidence(domain: str, opa_binary: Path) -> None:
-    shown = knock_out(policies.REGO, domain, vectors(domain), opa_binary)
+    shown = knock_out(policies.REGO, policies.SCHEMAS, domain, vectors(domain), opa_binary)
     assert shown.problems == ()
     assert shown.cases > 500
     assert shown.idle == IDLE[domain]
@@ -43,7 +46,7 @@ def changed(tmp_path: Path, opa_binary: Path) -> Callable[[str, str, str], Knock
         assert good in source.read_text()
         source.write_text(source.read_text().replace(good, bad))
         chosen = [one for one in vectors("retail") if one["name"] in USED]
-        return knock_out(rego, "retail", chosen, opa_binary)
+        return knock_out(rego, policies.SCHEMAS, "retail", chosen, opa_binary)
 
     return shown
 
@@ -75,17 +78,17 @@ def test_a_rule_that_fails_on_another_type_is_an_error(changed: Callable[[str, s
 def test_vectors_that_are_not_allowed_are_refused(opa_binary: Path) -> None:
     rejected = [one for one in vectors("retail") if one["decision"]["verdict"] != "allow"]
     with pytest.raises(BadInput, match="no allowed input"):
-        knock_out(policies.REGO, "retail", rejected, opa_binary)
+        knock_out(policies.REGO, policies.SCHEMAS, "retail", rejected, opa_binary)
     claimed = [{**rejected[0], "decision": {"verdict": "allow"}}]
     with pytest.raises(BadInput, match="should be allowed and is not"):
-        knock_out(policies.REGO, "retail", claimed, opa_binary)
+        knock_out(policies.REGO, policies.SCHEMAS, "retail", claimed, opa_binary)
 
 
 def test_what_is_done_to_a_path_and_to_all_paths_of_a_predicate() -> None:
     given = {"ledger": {"a": {"b": [{"c": [1]}], "d": 1.5}}, "stale": [["x"]]}
     cases = {
         (case.how, case.paths): (case.input["ledger"], case.input["stale"])
-        for case in knocked("v", {"input": given}, {"p": [["a", "b"], ["a", "d"]]})
+        for case in knocked("v", {"input": given}, {"p": [["a", "b"], ["a", "d"]]}, lambda path: False)
     }
     assert cases["deleted", ("a.b",)] == ({"a": {"d": 1.5}}, [["x"]])
     assert cases["stale", ("a.b",)] == ({"a": {"d": 1.5}}, [["x"], ["a", "b"]])
@@ -98,3 +101,13 @@ def test_what_is_done_to_a_path_and_to_all_paths_of_a_predicate() -> None:
         f"replaced by {other!r}" for other in ("text", [], ["text"], {}, {"text": {"text": "text"}})
     }
     assert given == {"ledger": {"a": {"b": [{"c": [1]}], "d": 1.5}}, "stale": [["x"]]}
+
+
+def test_null_is_no_loss_where_the_schema_has_it() -> None:
+    given = {"ledger": {"a": 1, "b": 2}, "stale": []}
+    nulled = [
+        case.paths
+        for case in knocked("v", {"input": given}, {"p": [["a"], ["b"]]}, lambda path: path == ("a",))
+        if case.how == "null"
+    ]
+    assert nulled == [("b",)]
