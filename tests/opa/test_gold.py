@@ -19,7 +19,7 @@ import pytest
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.gate import Gate
-from ledgeragent.session import Call, Review, Session, ToolRefused
+from ledgeragent.session import Call, Review, Session, Ticket, ToolRefused
 from needs import need
 
 JSON = Any
@@ -51,7 +51,7 @@ class Shop:
         except ValueError as error:
             raise ToolRefused(str(error)) from error
 
-    def accepts(self, tool: str, arguments: JSON) -> bool:
+    def would_accept(self, tool: str, arguments: JSON) -> bool:
         """Whether a write would run; tried on a copy."""
         try:
             Shop(pickle.dumps(self._tools.db)).call(tool, arguments)
@@ -120,18 +120,15 @@ class Clerk:
                 assert read.ask == (), f"task {self._task['task_id']}, {tool}: asks for {read} after authentication"
                 self._read(read.tool, read.arguments)
                 reads += 1
-        accepted = self._shop.accepts(tool, arguments)
-        if review.ticket is not None:
-            self._execute(review, accepted)
+        accepted = self._shop.would_accept(tool, arguments) if review.ticket is None else self._executed(review.ticket)
         return Ending(self._task["task_id"], review, reads, accepted)
 
-    def _execute(self, review: Review, accepted: bool) -> None:
-        assert review.ticket is not None
-        if accepted:
-            self._session.execute(review.ticket, self._shop.call)
-        else:
-            with pytest.raises(ToolRefused):
-                self._session.execute(review.ticket, self._shop.call)
+    def _executed(self, ticket: Ticket) -> bool:
+        try:
+            self._session.execute(ticket, self._shop.call)
+        except ToolRefused:
+            return False
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -171,4 +168,4 @@ def test_no_write_that_the_tools_refuse_is_allowed(endings: list[Ending]) -> Non
 def test_the_gate_asks_for_reads_where_the_task_makes_none(endings: list[Ending]) -> None:
     """Else nothing was tried: a good part of the gold actions contain no reads at all."""
     assert len(endings) == 120
-    assert sum(ending.reads > 0 for ending in endings) > 40
+    assert sum(ending.reads > 0 for ending in endings) > 60

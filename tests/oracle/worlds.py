@@ -62,6 +62,7 @@ ODD: Final[tuple[JSON, ...]] = (
     [["orders", "#W1"]],
     "2024-05-15",
     "2024-05-15T15:00:00-05:00\n",
+    "2024-13-45T25:00:00Z",
     "__proto__",
 )
 ADDRESS: Final = {
@@ -138,7 +139,9 @@ def _change(holder: JSON, key: Any, change: str, value: JSON) -> None:
 
 def _places(value: JSON) -> list[tuple[JSON, Any]]:
     found: list[tuple[JSON, Any]] = []
-    keys: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    keys: Sequence[Any] = (
+        list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    )
     for key in keys:
         found.append((value, key))
         found.extend(_places(value[key]))
@@ -295,7 +298,7 @@ _STRANGE: Final = (("sofa-a",), ("chair-a", "chair-a", "chair-a"), ("lamp-a", "s
 def _replaced(pick: Pick) -> JSON:
     item_ids = _item_ids(pick)
     sound = {"lamp-a": ("lamp-b", "lamp-c"), "chair-a": ("chair-b",), "sofa-a": ITEMS}
-    new_item_ids = [_mostly(pick, pick(sound[one]), ITEMS) for one in item_ids]
+    new_item_ids = [_mostly(pick, pick(sound[one]), (one, one, *ITEMS)) for one in item_ids]
     return {
         "order_id": _order_id(pick),
         "item_ids": item_ids,
