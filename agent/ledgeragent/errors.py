@@ -10,13 +10,15 @@ Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtim
     ├── SessionClosed       the session has ended (principal changed, host closed it)
     ├── RecordError         a decision record could not be written: the decision is withheld
     └── EngineError         the policy decision point gave no usable answer
-        ├── EngineUnreachable   no connection (not there, refused, name unknown, child process gone) ├──
-        EngineTimeout       connected or not, no complete answer within the budget ├── EngineRefused
-        401 or 403, or a token that cannot be read ├── EngineStatus        any other HTTP status ├──
-        EngineUndefined     an answer without a result: the rule is undefined or not loaded ├── EngineAnswer
-        an answer that is not one strict JSON object ├── EngineEvaluation    the evaluation itself failed
-        (built-in error, trap, memory, conflict) ├── EnginePolicies      policies or module missing, not
-        compiling, out of step, or an OPA not supported └── EngineClosed        used after close()
+        ├── EngineUnreachable   no connection: not there, refused, name unknown, child process gone
+        ├── EngineTimeout       no complete answer within the budget
+        ├── EngineRefused       401 or 403, or a token that cannot be read
+        ├── EngineStatus        any other HTTP status
+        ├── EngineUndefined     an answer without a result: the rule is undefined or not loaded
+        ├── EngineAnswer        an answer that is not one strict JSON object
+        ├── EngineEvaluation    the evaluation itself failed: built-in error, trap, memory, conflict
+        ├── EnginePolicies      policies or module missing, not compiling, out of step, or OPA not supported
+        └── EngineClosed        used after close()
 
 `code` is of a closed list (`ENGINE_CODES`, `DECISION_CODES`): it is what a blocked review carries as its
 `error`, so that a broken engine is never confused with a policy's refusal.

@@ -6,14 +6,12 @@ tools of a domain, and how its customer is identified, are the tests' part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import pytest
-
 from ledgeragent.gate import Gate
-from ledgeragent.session import Call, Review, Session, ToolRefused
+from ledgeragent.session import Call, Review, Session, Ticket, ToolRefused
 
 JSON = Any
 MAX_ROUNDS = 3
@@ -28,7 +26,7 @@ class Backend(Protocol):
     def call(self, tool: str, arguments: JSON) -> str:
         """Run a tool; its return as the benchmark writes it. A no is a `ToolRefused`."""
 
-    def accepts(self, tool: str, arguments: JSON) -> bool:
+    def would_accept(self, tool: str, arguments: JSON) -> bool:
         """Whether a write would run; tried on a copy."""
 
     def act_as_user(self, tool: str, arguments: JSON) -> None:
@@ -97,19 +95,16 @@ class Clerk:
                 assert read.ask == (), f"task {self._task['task_id']}, {tool}: asks for {read} after authentication"
                 self._read(read.tool, read.arguments)
                 reads += 1
-        accepted = self._backend.accepts(tool, arguments)
-        if review.ticket is not None:
-            self._execute(review, accepted)
+        ticket = review.ticket
+        accepted = self._backend.would_accept(tool, arguments) if ticket is None else self._executed(ticket)
         return Ending(self._task["task_id"], review, reads, accepted)
 
-    def _execute(self, review: Review, accepted: bool) -> None:
-        assert review.ticket is not None
-        run: Callable[[str, dict[str, Any]], Any] = self._backend.call
-        if accepted:
-            self._session.execute(review.ticket, run)
-        else:
-            with pytest.raises(ToolRefused):
-                self._session.execute(review.ticket, run)
+    def _executed(self, ticket: Ticket) -> bool:
+        try:
+            self._session.execute(ticket, self._backend.call)
+        except ToolRefused:
+            return False
+        return True
 
 
 def rejected_but_accepted(endings: list[Ending]) -> dict[tuple[str, str], str]:

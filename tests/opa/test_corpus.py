@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ledgeragent.conversation import Conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from ledgeragent.gate import Gate
-from ledgeragent.replay import Replay
-from oracle.recorded import conversations
+from oracle.recorded import CONVERSATIONS, WRITES, Replayed
+from oracle.recorded import rows as replay_rows
 
 Row = dict[str, Any]
-CONVERSATIONS = 1113
 
 
 @pytest.fixture(scope="module")
-def rows(shared: Path, engines: dict[str, Engine]) -> dict[str, list[Row]]:
+def rows(recorded: list[Conversation], replayed_embedded: Replayed, engines: dict[str, Engine]) -> dict[str, list[Row]]:
     """The replay's rows by engine."""
-    domain = Domain.load("retail")
-    recorded = list(conversations(shared))
-    assert len(recorded) == CONVERSATIONS
-    found: dict[str, list[Row]] = {}
-    for name, engine in engines.items():
-        gate = Gate(domain, engine)
-        found[name] = [judged.row() for one in recorded for judged in Replay(one, gate).judged()]
-    return found
+    servers = {name: replay_rows(recorded, engine) for name, engine in engines.items() if name != "embedded"}
+    return {"embedded": replayed_embedded.rows, **servers}
 
 
 def test_engines_agree_call_for_call(rows: dict[str, list[Row]]) -> None:
+    assert set(rows) == {"embedded", "opa-local", "opa"}
     assert rows["opa"] == rows["embedded"]
     assert rows["opa-local"] == rows["embedded"]
 
 
-def test_every_write_of_the_agent_is_judged(rows: dict[str, list[Row]], shared: Path) -> None:
+def test_every_write_of_the_agent_is_judged(rows: dict[str, list[Row]], recorded: list[Conversation]) -> None:
     domain = Domain.load("retail")
     proposed = [
         (one.id, call.index, call.call_id, call.tool)
-        for one in conversations(shared)
+        for one in recorded
         for turn in one.turns
         for call in turn
         if domain.is_write(call.tool) and not call.by_user
@@ -48,7 +41,7 @@ def test_every_write_of_the_agent_is_judged(rows: dict[str, list[Row]], shared: 
     judged = [(row["conversation"], row["index"], row["call_id"], row["tool"]) for row in rows["embedded"]]
 
     assert judged == proposed
-    assert len(judged) > 2500
+    assert (len(recorded), len(judged)) == (CONVERSATIONS, WRITES)
 
 
 def test_no_engine_fails(rows: dict[str, list[Row]]) -> None:

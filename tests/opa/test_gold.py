@@ -51,7 +51,7 @@ class Shop:
         except ValueError as error:
             raise ToolRefused(str(error)) from error
 
-    def accepts(self, tool: str, arguments: JSON) -> bool:
+    def would_accept(self, tool: str, arguments: JSON) -> bool:
         """Whether a write would run; tried on a copy."""
         try:
             Shop(pickle.dumps(self._tools.db)).call(tool, arguments)
@@ -117,4 +117,4 @@ def test_no_write_that_the_tools_refuse_is_allowed(endings: list[Ending]) -> Non
 def test_the_gate_asks_for_reads_where_the_task_makes_none(endings: list[Ending]) -> None:
     """Else nothing was tried: a good part of the gold actions contain no reads at all."""
     assert len(endings) == 120
-    assert sum(ending.reads > 0 for ending in endings) > 40
+    assert sum(ending.reads > 0 for ending in endings) > 60

@@ -60,7 +60,7 @@ class Operator:
         self._environment.sync_tools()
         return str(self._environment.to_json_str(returned))
 
-    def accepts(self, tool: str, arguments: JSON) -> bool:
+    def would_accept(self, tool: str, arguments: JSON) -> bool:
         """Whether a write would run; tried on a copy."""
         from tau2.domains.telecom.tools import TelecomTools
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,54 @@ from ledgeragent.replay import Replay
 from ledgeragent.session import Session
 
 JSON = dict[str, Any]
+CONVERSATIONS = 1113
+WRITES = 1793
+"""Calls of the reference data that are judged, undeclared tools included."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the gate was asked once.
+
+    Attributes:
+        sliced: the gate input.
+        whole_text: the same with the whole ledger instead of the slice, as JSON text (as objects, those of all
+            recordings would fill the memory).
+    """
+
+    sliced: JSON
+    whole_text: str
+
+    @property
+    def whole(self) -> JSON:
+        """The gate input with the whole ledger."""
+        document: JSON = json.loads(self.whole_text)
+        return document
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """All recorded conversations on one engine: a row per judged call, and what was asked for it."""
+
+    rows: list[JSON]
+    asked: list[Asked]
+
+
+class ListeningGate(Gate):
+    """A gate that keeps what it was asked by the session at hand."""
+
+    def __init__(self, domain: Domain, engine: Engine) -> None:
+        super().__init__(domain, engine)
+        self.session: Session | None = None
+        self.asked: list[Asked] = []
+
+    def judge(self, gate_input: Mapping[str, Any]) -> Judged:
+        """See `Gate.judge`."""
+        assert self.session is not None
+        ledger = self.session.ledger
+        whole = {**gate_input, "ledger": ledger.tree(), "stale": [list(path) for path in ledger.stale_paths()]}
+        self.asked.append(Asked(dict(gate_input), json.dumps(whole)))
+        return super().judge(gate_input)
 
 
 def conversations(shared: Path) -> Iterator[Conversation]:
@@ -22,29 +72,18 @@ def conversations(shared: Path) -> Iterator[Conversation]:
         yield read_conversation(line, place=place)
 
 
-class ListeningGate(Gate):
-    """A gate that keeps what it was asked, beside the same question with the whole ledger instead of the slice."""
-
-    def __init__(self, domain: Domain, engine: Engine) -> None:
-        super().__init__(domain, engine)
-        self.session: Session | None = None
-        self.asked: list[tuple[JSON, JSON]] = []
-
-    def judge(self, gate_input: Mapping[str, Any]) -> Judged:
-        """See `Gate.judge`."""
-        assert self.session is not None
-        ledger = self.session.ledger
-        whole = {**gate_input, "ledger": ledger.tree(), "stale": [list(path) for path in ledger.stale_paths()]}
-        self.asked.append((dict(gate_input), whole))
-        return super().judge(gate_input)
+def rows(recorded: Sequence[Conversation], engine: Engine) -> list[JSON]:
+    """Replay the conversations on an engine: one row per judged call."""
+    gate = Gate(Domain.load("retail"), engine)
+    return [judged.row() for conversation in recorded for judged in Replay(conversation, gate).judged()]
 
 
-def asked(shared: Path, engine: Engine) -> list[tuple[JSON, JSON]]:
-    """(gate input, gate input with the whole ledger) of every judged call of the recorded conversations."""
+def replayed(recorded: Sequence[Conversation], engine: Engine) -> Replayed:
+    """Replay the conversations on an engine, and listen."""
     gate = ListeningGate(Domain.load("retail"), engine)
-    for conversation in conversations(shared):
+    found = []
+    for conversation in recorded:
         replay = Replay(conversation, gate)
         gate.session = replay.session
-        for _ in replay.steps():
-            pass
-    return gate.asked
+        found += [judged.row() for judged in replay.judged()]
+    return Replayed(found, gate.asked)

@@ -39,7 +39,9 @@ DELIVERED: Final = frozenset({"return_delivered_order_items", "exchange_delivere
 REPLACE: Final = frozenset({"exchange_delivered_order_items", "modify_pending_order_items"})
 ONCE: Final = REPLACE | {"return_delivered_order_items"}
 PAYMENT: Final = frozenset({"modify_pending_order_payment"})
-_INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_DATE: Final = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_TIME: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+_INSTANT: Final = re.compile(rf"{_DATE}T{_TIME}:[0-5][0-9](\.[0-9]{{1,9}})?(Z|[+-]{_TIME})")
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ class Facts:
         """The fact under a path. With `absence`, the last key may be missing from what was read."""
         if not all(isinstance(key, str) for key in path):
             return UNKNOWN  # a part of the path is itself not known, or no key
-        if any(path[: len(stale)] == stale for stale in self._stale):
+        if self.is_stale(path):
             return UNKNOWN
         value = _raw(self._ledger, path)
         if value is not ABSENT:
@@ -249,6 +251,10 @@ class Facts:
         if not isinstance(holder, dict) or (*path[:-1], "?") in self._stale:
             return UNKNOWN
         return ABSENT
+
+    def is_stale(self, path: tuple[str, ...]) -> bool:
+        """Whether the path equals or lies below a stale one."""
+        return any(path[: len(stale)] == stale for stale in self._stale)
 
     @property
     def customer(self) -> JSON:
@@ -345,8 +351,8 @@ def items_in_order(facts: Facts) -> Truth:
     items = facts.order("items")
     if items is UNKNOWN:
         return None
-    held = Counter(one["item_id"] for one in items if _is_item(one)) if _is_list(items) else Counter[str]()
-    return not Counter(facts.arguments["item_ids"]) - held
+    held = Counter[str](one["item_id"] for one in items if _is_item(one)) if _is_list(items) else Counter[str]()
+    return not Counter[str](facts.arguments["item_ids"]) - held
 
 
 def _is_item(value: JSON) -> bool:
@@ -435,8 +441,8 @@ def _covered(facts: Facts, amount: int | _Unknown | None) -> list[Truth]:
 
 def _whole_amount(facts: Facts) -> int | _Unknown | None:
     history = facts.order("payment_history")
-    if history is UNKNOWN:
-        return UNKNOWN
+    if isinstance(history, _Unknown):
+        return history
     if not _is_list(history) or not all(
         isinstance(entry, dict) and entry.get("transaction_type") in ("payment", "refund") for entry in history
     ):
@@ -541,6 +547,11 @@ def expected(document: JSON) -> Expected:
     if not well_formed(document):
         return _decision([("gate.input", "violated", "block")], 0)
     return _decision(list(_findings(document)), document["session"]["rejections"])
+
+
+def cause(document: Mapping[str, JSON], path: Iterable[str]) -> str:
+    """Why a fact that a finding lists is not to be had."""
+    return "stale" if Facts(document).is_stale(tuple(path)) else "missing"
 
 
 def _findings(document: Mapping[str, JSON]) -> Iterable[tuple[str, str, str]]:

@@ -62,6 +62,7 @@ ODD: Final[tuple[JSON, ...]] = (
     [["orders", "#W1"]],
     "2024-05-15",
     "2024-05-15T15:00:00-05:00\n",
+    "2024-13-45T25:00:00Z",
     "__proto__",
 )
 ADDRESS: Final = {
@@ -297,7 +298,7 @@ _STRANGE: Final = (("sofa-a",), ("chair-a", "chair-a", "chair-a"), ("lamp-a", "s
 def _replaced(pick: Pick) -> JSON:
     item_ids = _item_ids(pick)
     sound = {"lamp-a": ("lamp-b", "lamp-c"), "chair-a": ("chair-b",), "sofa-a": ITEMS}
-    new_item_ids = [_mostly(pick, pick(sound[one]), ITEMS) for one in item_ids]
+    new_item_ids = [_mostly(pick, pick(sound[one]), (one, one, *ITEMS)) for one in item_ids]
     return {
         "order_id": _order_id(pick),
         "item_ids": item_ids,
