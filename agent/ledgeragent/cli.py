@@ -31,7 +31,7 @@ from ledgeragent.engine import Engine, find_opa, open_engine
 from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
-from ledgeragent.policies import COMPILED, EXAMPLES, REGO, SCHEMAS, catalogue, domains, revision
+from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, catalogue, domains, revision
 from ledgeragent.replay import Replay, Tally
 
 app = typer.Typer(
@@ -147,7 +147,7 @@ class _Job:
     def open(self) -> Engine:
         """The engine, opened once."""
         if self._opened is None:
-            self._opened = open_engine(self.engine, policies=self.policies, schemas=self.schemas, compiled=COMPILED)
+            self._opened = open_engine(self.engine, policies=self.policies, schemas=self.schemas)
         return self._opened
 
     def close(self) -> None:

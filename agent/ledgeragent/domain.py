@@ -22,7 +22,7 @@ from ledgeragent.errors import BadInput, DomainError
 from ledgeragent.jsonio import parse
 from ledgeragent.parsers import load_parser
 from ledgeragent.paths import PathTemplate, Template
-from ledgeragent.policies import REGO, SCHEMAS, check_name, read_rego
+from ledgeragent.policies import REGO, SCHEMAS, RegoFacts, check_name, read_rego
 
 Tool = ReadTool | WriteTool | EffectlessTool
 Schema = Mapping[str, Any]
@@ -293,6 +293,19 @@ def bare_schema(parameters: Parameters) -> dict[str, Any]:
     return bare
 
 
+def load_tools(name: str, schemas: Path) -> ToolsFile:
+    """Read only a domain's tools file, by its contract.
+
+    Raises:
+        DomainError: with everything that is wrong in it.
+    """
+    problems: list[str] = []
+    file = _read_tools(schemas / check_name(name) / "tools.json", problems)
+    if file is None:
+        raise DomainError(name, problems)
+    return file
+
+
 def _read_tools(path: Path, problems: list[str]) -> ToolsFile | None:
     document = _read_json(path, problems)
     if document is None:
@@ -330,29 +343,31 @@ def _read_json(path: Path, problems: list[str]) -> dict[str, Any] | None:
 
 
 def _rego_problems(name: str, file: ToolsFile, rego: Path) -> Iterator[str]:
-    try:
-        found = read_rego(rego, name)
-    except DomainError as error:
-        yield from error.problems
-        return
-    listed = set(found.listed)
-    for twice in sorted({one for one in found.listed if found.listed.count(one) > 1}):
-        yield f"rego: {twice} is listed twice on the page of {name}"
-    for predicate in sorted(set(found.guards) - listed):
-        yield f"rego: {predicate} has a folder but is not listed on the page of {name}, so it guards nothing"
-    for predicate in sorted(one for one in listed - set(found.guards) if one.startswith(f"{name}.")):
-        yield f"rego: {predicate} is listed, but its folder has no literal `guards := {{…}}`"
+    found = read_rego(rego, name)
     writes = {tool.name: tool for tool in file.tools if isinstance(tool, WriteTool)}
     for predicate, tools in sorted(found.guards.items()):
         for stranger in sorted(tools - set(writes)):
             yield f"rego: {predicate} guards {stranger}, which tools.json does not declare as a write"
+    everywhere = {one for tool in writes.values() for one in tool.guarded_by if one.startswith("common.")}
     for tool_name, tool in writes.items():
-        enforced = {one for one, tools in found.guards.items() if tool_name in tools and one in listed}
-        enforced |= {one for one in listed if one.startswith("common.")}
+        enforced = {one for one, tools in found.guards.items() if tool_name in tools} | everywhere
         for predicate in sorted(set(tool.guarded_by) - enforced):
             yield f"tools.json: {tool_name} says it is guarded by {predicate}, which the Rego does not enforce for it"
         for predicate in sorted(enforced - set(tool.guarded_by)):
             yield f"tools.json: {tool_name} leaves out {predicate}, which the Rego enforces for it"
+    yield from _page_problems(rego / "ledgeragent" / name / f"{name}.rego", found, writes)
+
+
+def _page_problems(page: Path, found: RegoFacts, writes: Mapping[str, WriteTool]) -> Iterator[str]:
+    """The page is written from `guards` and tools.json: what it says must be what they say."""
+    if found.page is None:
+        yield f"{page}: no page that lists what is enforced; compile (`ledgeragent domain compile`) to write it"
+        return
+    for tool in sorted(set(found.page) ^ set(writes)):
+        yield f"{page}: {tool} is a write of tools.json or is on the page, and must be both; compile again"
+    for tool in sorted(set(found.page) & set(writes)):
+        for predicate in sorted(found.page[tool] ^ set(writes[tool].guarded_by)):
+            yield f"{page}: {predicate} guards {tool} on the page or in tools.json, and must in both; compile again"
 
 
 class _Check:
