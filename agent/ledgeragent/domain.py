@@ -392,7 +392,7 @@ class _Check:
             yield from (f"tools.json: {tool.name}: {problem}" for problem in self._tool_problems(tool))
 
     def _tool_problems(self, tool: Tool) -> Iterator[str]:
-        yield from _parameter_problems(tool.parameters, "parameters", MAX_ARGUMENT_DEPTH)
+        yield from parameter_problems(tool.parameters, "parameters", MAX_ARGUMENT_DEPTH)
         if tool.parameters.type != "object":
             yield "parameters must be an object"
         if isinstance(tool, ReadTool):
@@ -487,7 +487,8 @@ def _pattern_problems(pattern: str, place: str) -> Iterator[str]:
         yield f"{place}: {pattern!r} is no pattern: {error}"
 
 
-def _parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[str]:
+def parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[str]:
+    """What keeps a parameter schema from being one that the gate can check; `depth` levels may stand below it."""
     if depth < 0:
         yield f"{place} is nested more than {MAX_ARGUMENT_DEPTH} levels deep"
         return
@@ -504,9 +505,9 @@ def _parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[st
     if node.pattern is not None and not is_plain_pattern(node.pattern):
         yield f"{place}.pattern {node.pattern!r} must begin with ^, end with $ and use plain syntax only"
     for name, below in (node.properties or {}).items():
-        yield from _parameter_problems(below, f"{place}.{name}", depth - 1)
+        yield from parameter_problems(below, f"{place}.{name}", depth - 1)
     if node.items is not None:
-        yield from _parameter_problems(node.items, f"{place}[]", depth - 1)
+        yield from parameter_problems(node.items, f"{place}[]", depth - 1)
 
 
 def is_plain_pattern(pattern: str) -> bool:

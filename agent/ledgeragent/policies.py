@@ -45,7 +45,7 @@ COMPILED: Final = _PACKAGE / "compiled"
 
 
 def compiled_for(rego: Path) -> Path:
-    """Where the module of a bundle root is: of the shipped one in the package, of any other in `compiled/` beside it."""
+    """Where a bundle root's module is: for the shipped one in the package, for any other in `compiled/` beside it."""
     return COMPILED if rego.resolve() == REGO else rego.parent / "compiled"
 
 
