@@ -1,0 +1,81 @@
+# METADATA
+# title: What a deployment changed about a predicate
+# description: |
+#   Policy data under `ledgeragent_overrides.<domain>.predicates.<id>` may put a predicate in shadow, switch it off or
+#   change its verdict, with an owner, a reason and an expiry date. An entry that is incomplete, expired, or weakens a
+#   protected predicate changes nothing; every entry is shown in the decision, applied or not.
+# schemas:
+#   - input: schema["gate_input.schema"]
+package ledgeragent.gate.overrides
+
+# METADATA
+# title: How a predicate is enforced - enforce, shadow or off
+mode(domain, declared, id) := entry.mode if {
+	entry := _entry(domain, id)
+	_in_force(declared, id, entry)
+	entry.mode in {"shadow", "off"}
+} else := "enforce"
+
+# METADATA
+# title: The verdict of a violated predicate
+verdict(domain, declared, id, own) := entry.verdict if {
+	entry := _entry(domain, id)
+	_in_force(declared, id, entry)
+	entry.verdict in {"revise", "block"}
+} else := own
+
+# METADATA
+# title: The entries that concern these predicates, sorted
+shown(domain, declared, ids) := [row |
+	some id in sort(ids)
+	entry := _entry(domain, id)
+	row := {
+		"predicate": id,
+		"mode": _text(entry, "mode"),
+		"verdict": _text(entry, "verdict"),
+		"owner": _text(entry, "owner"),
+		"reason": _text(entry, "reason"),
+		"expires": _text(entry, "expires"),
+		"applied": _applied(declared, id, entry),
+	}
+]
+
+_entry(domain, id) := data.ledgeragent_overrides[domain].predicates[id]
+
+_applied(declared, id, entry) if {
+	_in_force(declared, id, entry)
+} else := false
+
+_in_force(declared, id, entry) if {
+	_complete(entry)
+	entry.expires >= substring(input.session.now, 0, 10)
+	_permitted(declared, id, entry)
+}
+
+_complete(entry) if {
+	every value in entry { is_string(value) }
+	_text(entry, "owner") != ""
+	_text(entry, "reason") != ""
+	regex.match(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`, _text(entry, "expires"))
+	_text(entry, "mode") in {"", "enforce", "shadow", "off"}
+	_text(entry, "verdict") in {"", "revise", "block"}
+	object.keys(entry) - {"owner", "reason", "expires", "mode", "verdict"} == set()
+}
+
+# Without a list of protected predicates none may be weakened.
+_permitted(declared, id, _) if {
+	is_array(declared.protected)
+	not _is_protected(declared, id)
+}
+
+_is_protected(declared, id) if id in declared.protected
+
+_permitted(_, _, entry) if not _weakens(entry)
+
+_weakens(entry) if entry.mode in {"shadow", "off"}
+
+_weakens(entry) if entry.verdict == "revise"
+
+_text(entry, key) := entry[key] if {
+	is_string(entry[key])
+} else := ""
