@@ -42,7 +42,9 @@ def test_the_guide_ends_with_a_domain_that_proves_itself(tmp_path: Path, command
         elif block["kind"] == "sh":
             said = run(block["body"], work, command)
         else:
-            assert block["kind"] == "text", f"a block of the guide is neither a file, a command nor an output: {block[0]}"
+            assert block["kind"] == "text", (
+                f"a block of the guide is neither a file, a command nor an output: {block[0]}"
+            )
             for line in block["body"].splitlines():
                 assert line in said, f"the guide promises {line!r}; the command said:\n{said}"
     assert (kinds.count("sh"), kinds.count("text")) == (5, 4)

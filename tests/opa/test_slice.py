@@ -8,7 +8,6 @@ from typing import Any
 
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from ledgeragent.gate import Gate, Judged
 from ledgeragent.session import Call, Session
 from oracle import worlds
 from oracle.recorded import ListeningGate, asked
