@@ -95,7 +95,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     kit.new("deployments", [DEPLOY], tmp_path)
     (tmp_path / "schemas/deployments/tools.json").write_text("mine", encoding="utf-8")
     before = texts(tmp_path)
-    with pytest.raises(BadInput, match="schemas/deployments/tools.json"):
+    with pytest.raises(BadInput, match=r"schemas/deployments/tools\.json"):
         kit.new("deployments", [DEPLOY], tmp_path)
     assert texts(tmp_path) == before
 
@@ -104,7 +104,7 @@ def test_an_edited_gate_is_not_overwritten_either(tmp_path: Path) -> None:
     kit.new("deployments", [DEPLOY], tmp_path)
     gate = tmp_path / "rego/ledgeragent/gate/gate.rego"
     gate.write_text("package ledgeragent.gate\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="gate/gate.rego"):
+    with pytest.raises(BadInput, match=r"gate/gate\.rego"):
         kit.new("payments", [DEPLOY], tmp_path)
     assert not (tmp_path / "schemas/payments").exists()
 

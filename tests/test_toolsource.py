@@ -68,13 +68,13 @@ def test_what_an_mcp_source_says_about_effects_is_only_a_hint(tmp_path: Path) ->
     ],
 )
 def test_what_is_no_list_of_tools_is_refused_with_its_place(tmp_path: Path, document: Any, said: str) -> None:
-    with pytest.raises(BadInput, match="tools.json") as refused:
+    with pytest.raises(BadInput, match=r"tools\.json") as refused:
         read_tools(source(tmp_path, document))
     assert said in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(BadInput, match="nowhere.json cannot be read"):
+    with pytest.raises(BadInput, match=r"nowhere\.json cannot be read"):
         read_tools("nowhere.json")
 
 

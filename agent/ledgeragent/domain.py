@@ -348,7 +348,8 @@ def _rego_problems(name: str, file: ToolsFile, rego: Path) -> Iterator[str]:
     for predicate, tools in sorted(found.guards.items()):
         for stranger in sorted(tools - set(writes)):
             yield f"rego: {predicate} guards {stranger}, which tools.json does not declare as a write"
-    everywhere = {one for tool in writes.values() for one in tool.guarded_by if one.startswith("common.")}
+    named = [*found.listed, *(one for tool in writes.values() for one in tool.guarded_by)]
+    everywhere = {one for one in named if one.startswith("common.")}
     for tool_name, tool in writes.items():
         enforced = {one for one, tools in found.guards.items() if tool_name in tools} | everywhere
         for predicate in sorted(set(tool.guarded_by) - enforced):

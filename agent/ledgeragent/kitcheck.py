@@ -145,7 +145,7 @@ def _load(sources: Sources, name: str, found: Found) -> Domain | None:
             for problem in error.problems
         ]
         return None
-    found.done.append(f"{folder}: {len(domain.tools)} tools; tools, facts and Rego agree")
+    found.done.append(f"{folder}: its tools ({len(domain.tools)}), facts and Rego agree")
     return domain
 
 

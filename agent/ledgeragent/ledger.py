@@ -493,9 +493,10 @@ class Ledger:
         """
         check(facts, what="the facts")
         ledger = cls(domain)
-        for path, value in _records_in(facts, domain.schema.depths):
+        records = list(_records_in(facts, domain.schema.depths))
+        for path, value in records:
             ledger._check(path, value)
-            ledger._store(path, value, "replace", Provenance("", "", 0, "", 0))
+        ledger._store_all(records, "replace", Provenance("", "", 0, "", 0))
         for path in stale:
             ledger._add_mark(_Mark(0, path))
         return ledger

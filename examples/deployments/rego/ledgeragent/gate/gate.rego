@@ -182,8 +182,8 @@ _gate_finding(id, verdict, message) := {
 
 _with_loop(findings) := findings | {_blocked("gate.loop", text.join([
 	"This very call was rejected ",
-	format_int(input.session.rejections, 10),
-	" times and nothing it depends on has changed since. Do not send it again.",
+	format_int(loop_limit, 10),
+	" times or more, and nothing it depends on has changed since. Do not send it again.",
 ]))} if {
 	some finding in findings
 	finding.mode == "enforce"

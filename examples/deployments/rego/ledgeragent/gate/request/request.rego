@@ -57,15 +57,18 @@ _sound contains "fields" if {
 	object.keys(input) == _fields
 }
 
+_instant := concat("", [
+	`^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`,
+	`T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?`,
+	`(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`,
+])
+
 _sound contains "session" if {
 	is_object(input.session)
 	object.keys(input.session) == {"id", "now", "principal", "rejections", "turn"}
 	_is_name(input.session.id)
 	is_string(input.session.now)
-	regex.match(
-		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$`,
-		input.session.now,
-	)
+	regex.match(_instant, input.session.now)
 	_is_count(input.session.turn)
 	_is_count(input.session.rejections)
 }
