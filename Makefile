@@ -23,10 +23,10 @@ opa: ## get the pinned OPA: from PATH, from the cache, or built with Go
 	@scripts/opa
 
 compile: $(VENV)/demo-ready ## compile the policies to WebAssembly and generate their data
-	@$(WITH_OPA) $(BIN)/python -m ledgeragent.compile
+	@$(WITH_OPA) $(BIN)/python -m ledgeragent.compile && $(BIN)/ledgeragent domain compile examples/deployments
 
 compile-check: $(VENV)/demo-ready ## fail when the compiled module is not that of the policies
-	@$(WITH_OPA) $(BIN)/python -m ledgeragent.compile --check
+	@$(WITH_OPA) $(BIN)/python -m ledgeragent.compile --check && $(BIN)/ledgeragent domain check examples/deployments
 
 rego: ## format, strict check, tests and coverage of the policies
 	@opa=$$(scripts/opa) && scripts/check-rego "$$opa"

@@ -122,7 +122,7 @@ def test_replay_reports_lines_that_are_no_conversations_and_judges_the_rest(tmp_
         "stdin line 2: 'messages' must be a list",
         "stdin line 3: no domain 'nowhere'",
         "stdin line 4 names no domain; add --domain",
-        "now must be RFC 3339 with an offset",
+        "stdin line 5: 'now' must be RFC 3339 with an offset",
         "5 lines skipped",
     ):
         assert reason in said

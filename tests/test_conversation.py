@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledgeragent.contracts import Principal
 from ledgeragent.conversation import Conversation, RecordedCall, open_lines, read_conversation
 from ledgeragent.errors import BadInput
 
@@ -216,3 +217,17 @@ def test_a_line_that_is_no_utf_8_is_reported_with_its_number_and_the_others_are_
             complaints.append(str(refused))
     assert (kept, len(complaints)) == (["c1", "c1"], 1)
     assert complaints[0].startswith(f"{file} line 2")
+
+
+def test_a_recording_can_say_whom_its_host_had_authenticated() -> None:
+    line = '{"id": "a", "messages": [], "principal": {"id": "ada", "claims": {"team": "shop"}}}'
+    assert read_conversation(line, place="f line 1").principal == Principal(
+        id="ada", source="host", claims={"team": "shop"}
+    )
+    assert read_conversation('{"id": "a", "messages": []}', place="f line 1").principal is None
+
+
+@pytest.mark.parametrize("principal", ['"ada"', "[]", "{}", '{"id": ""}', '{"id": 5}', '{"id": "a", "source": "host"}'])
+def test_a_principal_of_another_form_is_refused(principal: str) -> None:
+    with pytest.raises(BadInput, match="f line 1: 'principal' must be"):
+        read_conversation(f'{{"id": "a", "messages": [], "principal": {principal}}}', place="f line 1")

@@ -183,13 +183,16 @@ GUARDS = toy.REGO["enough/enough.rego"]
     ("rego", "complaint"),
     [
         ({"other.rego": PAGE}, "toy.rego: no page that lists what is enforced"),
-        ({"toy.rego": PAGE + 'predicates["toy.enough"] := 3\n'}, "rego: toy.enough is listed twice on the page of toy"),
-        ({"more/more.rego": GUARDS}, "rego: toy.more has a folder but is not listed on the page of toy"),
         (
-            {"toy.rego": PAGE + 'predicates["toy.more"] := 3\n'},
-            "rego: toy.more is listed, but its folder has no literal",
+            {"toy.rego": PAGE.replace("toy.enough", "toy.more")},
+            "toy.rego: toy.more guards pay on the page or in tools.json, and must in both",
         ),
-        ({"enough/enough.rego": 'guards contains "pay"\n'}, "toy.enough is listed, but its folder has no literal"),
+        ({"toy.rego": PAGE.replace("pay", "give")}, "toy.rego: give is a write of tools.json or is on the page, and"),
+        ({"more/more.rego": GUARDS}, "tools.json: pay leaves out toy.more, which the Rego enforces for it"),
+        (
+            {"enough/enough.rego": 'guards contains "pay"\n'},
+            "tools.json: pay says it is guarded by toy.enough, which the Rego does not enforce for it",
+        ),
         (
             {"enough/enough.rego": 'guards := {"pay", "wait"}\n'},
             "toy.enough guards wait, which tools.json does not declare",
@@ -219,7 +222,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         "tools.json: protected toy.gone guards no tool",
         "tools.json: get_person: facts[0].path persons.{arguments.id} is not in the ledger schema",
         "tools.json: pay: needs[0] author.person is not in the ledger schema",
-        "rego: toy.more has a folder but is not listed on the page of toy, so it guards nothing",
+        "tools.json: pay leaves out toy.more, which the Rego enforces for it",
     )
 
 
@@ -262,7 +265,8 @@ def test_a_write_may_be_unguarded_when_somebody_answers_for_it(tmp_path: Path) -
         (f"{PAY}/unguarded", {"owner": "o", "reason": "r"}),
         ("protected", []),
     )
-    domain = toy.load(tmp_path, tools=tools, rego={**toy.REGO, "enough/enough.rego": "guards := {}\n"})
+    page = PAGE.replace('\t"toy.enough": 2,\n', "")
+    domain = toy.load(tmp_path, tools=tools, rego={"toy.rego": page})
     assert domain.declared("r")["declared"]["tools"]["pay"]["unguarded"] is True
 
 
@@ -336,7 +340,7 @@ def test_what_decides_nothing_leaves_the_revision_as_it_is(name: str, text: str)
     "name",
     [
         "rego/ledgeragent/toy/toy.rego",
-        "rego/ledgeragent/toy/settings/data.json",
+        "rego/ledgeragent/toy/defaults/data.json",
         "rego/.manifest",
         "schemas/toy/tools.json",
         "schemas/toy/ledger.schema.json",

@@ -24,7 +24,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ledgeragent import __version__
+from ledgeragent import __version__, cli_domain
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import print_tally, show
@@ -44,6 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+app.add_typer(cli_domain.app, name="domain")
 CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30
 _CHUNK: Final = 8

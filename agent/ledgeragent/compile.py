@@ -1,8 +1,9 @@
 """`python -m ledgeragent.compile`: everything in the repository that is generated, written or compared.
 
-Written are the contracts' JSON Schemas, each domain's `data.json` for OPA, the WebAssembly module of the policies with
-its manifest, and the catalogue of predicates as pages under `docs/policies/`. The module depends on OPA's version, so
-one exact version is used; with another one, or none, the comparison of the module is skipped and said so.
+Written are the contracts' JSON Schemas, each domain's page and its `data.json` for OPA, the WebAssembly module of the
+policies with its manifest, and the catalogue of predicates under `docs/policies/`. The module depends on OPA's version,
+so one exact version is used; with another one, or none, the comparison of the module is skipped and said so. Folders of
+one's own are made the same way; `ledgeragent domain compile` does it.
 """
 
 from __future__ import annotations
@@ -15,19 +16,29 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from ledgeragent.catalogue import as_markdown, read_catalogue
-from ledgeragent.contracts import Decision, DecisionRecord, GateInput, OutcomeRecord, OverridesFile, ToolsFile
-from ledgeragent.domain import Domain
-from ledgeragent.engine.local import find_opa
+from ledgeragent.contracts import (
+    Decision,
+    DecisionRecord,
+    GateInput,
+    OutcomeRecord,
+    OverridesFile,
+    ToolsFile,
+    WriteTool,
+)
+from ledgeragent.domain import Domain, load_tools
+from ledgeragent.engine.local import find_opa, opa_version
 from ledgeragent.engine.versions import PINNED
 from ledgeragent.errors import LedgerAgentError
-from ledgeragent.policies import COMPILED, REGO, SCHEMAS, domains, revision
+from ledgeragent.page import page_of
+from ledgeragent.policies import COMPILED, REGO, SCHEMAS, compiled_for, domains, revision
 
 CONTRACTS: Final[Mapping[str, Any]] = {
     "gate_input": GateInput,
@@ -64,70 +75,116 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def generated_text() -> dict[Path, str]:
-    """Every generated text file with what it must hold; nothing here needs OPA.
+@dataclass(frozen=True)
+class Sources:
+    """The folders that policies are compiled from and to.
+
+    Attributes:
+        rego: the bundle root.
+        schemas: the folder with one folder per domain.
+        compiled: where the module and its manifest go.
+    """
+
+    rego: Path
+    schemas: Path
+    compiled: Path
+
+    @classmethod
+    def shipped(cls) -> Sources:
+        """The folders of this repository."""
+        return cls(REGO, SCHEMAS, COMPILED)
+
+    @classmethod
+    def under(cls, folder: Path) -> Sources:
+        """The folders of a policy author: `rego/`, `schemas/` and `compiled/` below one folder."""
+        return cls(folder / "rego", folder / "schemas", compiled_for(folder / "rego"))
+
+
+def contract_texts(sources: Sources) -> dict[Path, str]:
+    """The contracts' JSON Schemas; `opa check` reads them."""
+    return {sources.schemas / f"{name}.schema.json": pretty(contract_schema(name)) for name in CONTRACTS}
+
+
+def page_texts(sources: Sources) -> dict[Path, str]:
+    """The page of every domain, from the predicates' `guards`. Everything else relies on them being written.
+
+    Raises:
+        DomainError: when a tools.json cannot be read.
+    """
+    pages = {}
+    for name in domains(sources.schemas):
+        tools = load_tools(name, sources.schemas).tools
+        writes = {tool.name: tool.guarded_by for tool in tools if isinstance(tool, WriteTool)}
+        pages[sources.rego / "ledgeragent" / name / f"{name}.rego"] = page_of(sources.rego, name, writes)
+    return pages
+
+
+def data_texts(sources: Sources) -> dict[Path, str]:
+    """Each domain's `data.json`.
 
     Raises:
         DomainError: when a domain's parts disagree.
     """
-    now = revision(REGO, SCHEMAS)
-    files = {SCHEMAS / f"{name}.schema.json": pretty(contract_schema(name)) for name in CONTRACTS}
-    for name in domains(SCHEMAS):
-        domain = Domain.load(name)
-        files[REGO / "ledgeragent" / name / "data.json"] = pretty(domain.declared(now))
-        page = as_markdown(read_catalogue(name), f"{domain.file.title}: what is enforced")
-        files[REGO.parent / "docs" / "policies" / f"{name}.md"] = page
-    return files
+    now = revision(sources.rego, sources.schemas)
+    return {
+        sources.rego / "ledgeragent" / name / "data.json": pretty(_load(name, sources).declared(now))
+        for name in domains(sources.schemas)
+    }
 
 
-def compiled_files(opa: Path) -> dict[Path, bytes]:
-    """The module and its manifest, made by this OPA.
+def _load(name: str, sources: Sources) -> Domain:
+    return Domain.load(name, schemas=sources.schemas, rego=sources.rego)
+
+
+def compiled_files(sources: Sources, opa: Path, version: str) -> dict[Path, bytes]:
+    """The module and its manifest.
 
     Args:
-        opa: an `opa` of the pinned version.
+        sources: the folders; pages and data are written.
+        opa: the `opa` to compile with.
+        version: its version, for the manifest.
 
     Raises:
         LedgerAgentError: with OPA's own words when it fails.
     """
-    entrypoints = [f"ledgeragent/{name}/{rule}" for name in domains(SCHEMAS) for rule in ("decision", "proof")]
+    entrypoints = [f"ledgeragent/{name}/{rule}" for name in domains(sources.schemas) for rule in ("decision", "proof")]
+    wasm = _module(sources.rego, opa, entrypoints)
+    manifest = {
+        "data": {
+            path.relative_to(sources.rego).as_posix(): _sha256(text.encode())
+            for path, text in data_texts(sources).items()
+        },
+        "entrypoints": entrypoints,
+        "opa": version,
+        "revision": revision(sources.rego, sources.schemas),
+        "wasm": _sha256(wasm),
+    }
+    return {
+        sources.compiled / "policy.wasm": wasm,
+        sources.compiled / "manifest.json": pretty(manifest).encode(),
+    }
+
+
+def _module(rego: Path, opa: Path, entrypoints: Sequence[str]) -> bytes:
+    chosen = [flag for one in entrypoints for flag in ("-e", one)]
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder) / "bundle.tar.gz"
-        chosen = [flag for one in entrypoints for flag in ("-e", one)]
-        # From the root and with the relative path: the module depends on the names it was built from.
-        _run(
-            opa,
-            "build",
-            "-b",
-            "rego",
-            "-t",
-            "wasm",
-            "--ignore",
-            "*_test.rego",
-            *chosen,
-            "-o",
-            str(bundle),
-            cwd=REGO.parent,
-        )
+        # With the relative path: the module depends on the names it was built from.
+        build = ["build", "-b", rego.name, "-t", "wasm", "--ignore", "*_test.rego", *chosen, "-o", str(bundle)]
+        _run(opa, *build, cwd=rego.parent)
         with tarfile.open(bundle, "r:gz") as archive:
             member = archive.extractfile("/policy.wasm")
             if member is None:
                 raise LedgerAgentError("opa build made no policy.wasm")
-            wasm = member.read()
-    texts = generated_text()
-    manifest = {
-        "data": {
-            path.relative_to(REGO).as_posix(): _sha256(text.encode())
-            for path, text in texts.items()
-            if path.is_relative_to(REGO)
-        },
-        "entrypoints": entrypoints,
-        "opa": PINNED,
-        "revision": revision(REGO, SCHEMAS),
-        "wasm": _sha256(wasm),
-    }
+            return member.read()
+
+
+def _catalogue_pages() -> dict[Path, str]:
+    """`docs/policies/<domain>.md` for the shipped domains."""
+    folder = REGO.parent / "docs" / "policies"
     return {
-        COMPILED / "policy.wasm": wasm,
-        COMPILED / "manifest.json": pretty(manifest).encode(),
+        folder / f"{name}.md": as_markdown(read_catalogue(name), f"{Domain.load(name).file.title}: what is enforced")
+        for name in domains()
     }
 
 
@@ -144,10 +201,7 @@ def _run(opa: Path, *arguments: str, cwd: Path | None = None) -> str:
 
 def _pinned_opa() -> Path | None:
     opa = find_opa()
-    if opa is None:
-        return None
-    said = subprocess.run([opa, "version"], capture_output=True, text=True, check=False).stdout
-    return opa if f"Version: {PINNED}\n" in said else None
+    return opa if opa is not None and opa_version(opa) == PINNED else None
 
 
 def _differences(files: Mapping[Path, bytes]) -> list[str]:
@@ -163,12 +217,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ledgeragent.compile", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only; fail when a file is out of date")
     check = parser.parse_args(arguments).check
+    sources = Sources.shipped()
     try:
-        texts = {path: text.encode() for path, text in generated_text().items()}
+        files = encoded({**contract_texts(sources), **page_texts(sources)})
         if not check:
-            _write(texts)
+            _write(files)
+        files |= encoded({**data_texts(sources), **_catalogue_pages()})
+        if not check:
+            _write(files)
         opa = _pinned_opa()
-        files = {**texts, **(compiled_files(opa) if opa is not None else {})}
+        files |= compiled_files(sources, opa, PINNED) if opa is not None else {}
     except LedgerAgentError as error:
         print(error, file=sys.stderr)
         return 1
@@ -183,15 +241,39 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if different or (opa is None and os.environ.get("LEDGERAGENT_REQUIRE") == "1") else 0
 
 
-def _write(files: Mapping[Path, bytes]) -> None:
+def encoded(texts: Mapping[Path, str]) -> dict[Path, bytes]:
+    """Generated texts as files hold them."""
+    return {path: text.encode() for path, text in texts.items()}
+
+
+def write(files: Mapping[Path, bytes]) -> list[Path]:
+    """Write what differs; the paths of those files."""
+    written = []
     for path, content in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-            print(f"wrote {path.relative_to(REGO.parent)}")
+            written.append(path)
+    return written
 
 
-__all__ = ["CONTRACTS", "compiled_files", "contract_schema", "generated_text", "main"]
+def _write(files: Mapping[Path, bytes]) -> None:
+    for path in write(files):
+        print(f"wrote {path.relative_to(REGO.parent)}")
+
+
+__all__ = [
+    "CONTRACTS",
+    "Sources",
+    "compiled_files",
+    "contract_schema",
+    "contract_texts",
+    "data_texts",
+    "encoded",
+    "main",
+    "page_texts",
+    "write",
+]
 
 if __name__ == "__main__":
     sys.exit(main())

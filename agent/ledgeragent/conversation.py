@@ -1,8 +1,8 @@
 """Recorded conversations: what a line of a replay file must be, read strictly.
 
-One JSON object per line: `{"id", "domain", "messages", "now"?, "reward"?}` with OpenAI-like chat messages. Calls carry
-name and arguments beside their id or under "function"; arguments are an object or JSON text. Further fields are left
-alone.
+One JSON object per line: `{"id", "domain", "messages", "now"?, "reward"?, "principal"?}` with OpenAI-like chat
+messages. Calls carry name and arguments beside their id or under "function"; arguments are an object or JSON text. The
+principal is whom the recorded host had authenticated itself: `{"id", "claims"?}`. Further fields are left alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ledgeragent.contracts import is_instant
+from pydantic import ValidationError
+
+from ledgeragent.contracts import Principal, is_instant
 from ledgeragent.errors import BadInput
 from ledgeragent.jsonio import parse
 
@@ -57,6 +59,8 @@ class Conversation:
     turns: Sequence[Sequence[RecordedCall]]
     unmatched: Sequence[int]
     """Indices of tool messages that answer no call: forged, duplicate or late returns."""
+    principal: Principal | None = None
+    """Whom the host had authenticated, where the recording says so."""
 
 
 def read_conversation(line: str, *, place: str) -> Conversation:
@@ -94,7 +98,19 @@ def read_conversation(line: str, *, place: str) -> Conversation:
         messages,
         turns,
         unmatched,
+        _principal(document.get("principal"), place),
     )
+
+
+def _principal(value: Any, place: str) -> Principal | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, dict) and set(value) <= {"id", "claims"}:
+            return Principal.model_validate({**value, "source": "host"})
+    except ValidationError:
+        pass
+    raise BadInput(f'{place}: \'principal\' must be {{"id": text, "claims"?: object}}')
 
 
 def _text_or_none(document: Mapping[str, Any], key: str, place: str) -> str | None:

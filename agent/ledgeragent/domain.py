@@ -22,7 +22,7 @@ from ledgeragent.errors import BadInput, DomainError
 from ledgeragent.jsonio import parse
 from ledgeragent.parsers import load_parser
 from ledgeragent.paths import PathTemplate, Template
-from ledgeragent.policies import REGO, SCHEMAS, check_name, read_rego
+from ledgeragent.policies import REGO, SCHEMAS, RegoFacts, check_name, read_rego
 
 Tool = ReadTool | WriteTool | EffectlessTool
 Schema = Mapping[str, Any]
@@ -299,6 +299,19 @@ def bare_schema(parameters: Parameters) -> dict[str, Any]:
     return bare
 
 
+def load_tools(name: str, schemas: Path) -> ToolsFile:
+    """Read only a domain's tools file, by its contract.
+
+    Raises:
+        DomainError: with everything that is wrong in it.
+    """
+    problems: list[str] = []
+    file = _read_tools(schemas / check_name(name) / "tools.json", problems)
+    if file is None:
+        raise DomainError(name, problems)
+    return file
+
+
 def _read_tools(path: Path, problems: list[str]) -> ToolsFile | None:
     document = _read_json(path, problems)
     if document is None:
@@ -362,29 +375,32 @@ def _defaults_problems(path: Path, settings: Schema) -> list[str]:
 
 
 def _rego_problems(name: str, file: ToolsFile, rego: Path) -> Iterator[str]:
-    try:
-        found = read_rego(rego, name)
-    except DomainError as error:
-        yield from error.problems
-        return
-    listed = set(found.listed)
-    for twice in sorted({one for one in found.listed if found.listed.count(one) > 1}):
-        yield f"rego: {twice} is listed twice on the page of {name}"
-    for predicate in sorted(set(found.guards) - listed):
-        yield f"rego: {predicate} has a folder but is not listed on the page of {name}, so it guards nothing"
-    for predicate in sorted(one for one in listed - set(found.guards) if one.startswith(f"{name}.")):
-        yield f"rego: {predicate} is listed, but its folder has no literal `guards := {{…}}`"
+    found = read_rego(rego, name)
     writes = {tool.name: tool for tool in file.tools if isinstance(tool, WriteTool)}
     for predicate, tools in sorted(found.guards.items()):
         for stranger in sorted(tools - set(writes)):
             yield f"rego: {predicate} guards {stranger}, which tools.json does not declare as a write"
+    named = [*found.listed, *(one for tool in writes.values() for one in tool.guarded_by)]
+    everywhere = {one for one in named if one.startswith("common.")}
     for tool_name, tool in writes.items():
-        enforced = {one for one, tools in found.guards.items() if tool_name in tools and one in listed}
-        enforced |= {one for one in listed if one.startswith("common.")}
+        enforced = {one for one, tools in found.guards.items() if tool_name in tools} | everywhere
         for predicate in sorted(set(tool.guarded_by) - enforced):
             yield f"tools.json: {tool_name} says it is guarded by {predicate}, which the Rego does not enforce for it"
         for predicate in sorted(enforced - set(tool.guarded_by)):
             yield f"tools.json: {tool_name} leaves out {predicate}, which the Rego enforces for it"
+    yield from _page_problems(rego / "ledgeragent" / name / f"{name}.rego", found, writes)
+
+
+def _page_problems(page: Path, found: RegoFacts, writes: Mapping[str, WriteTool]) -> Iterator[str]:
+    """The page is written from `guards` and tools.json: what it says must be what they say."""
+    if found.page is None:
+        yield f"{page}: no page that lists what is enforced; compile (`ledgeragent domain compile`) to write it"
+        return
+    for tool in sorted(set(found.page) ^ set(writes)):
+        yield f"{page}: {tool} is a write of tools.json or is on the page, and must be both; compile again"
+    for tool in sorted(set(found.page) & set(writes)):
+        for predicate in sorted(found.page[tool] ^ set(writes[tool].guarded_by)):
+            yield f"{page}: {predicate} guards {tool} on the page or in tools.json, and must in both; compile again"
 
 
 class _Check:
@@ -409,7 +425,7 @@ class _Check:
             yield from (f"tools.json: {tool.name}: {problem}" for problem in self._tool_problems(tool))
 
     def _tool_problems(self, tool: Tool) -> Iterator[str]:
-        yield from _parameter_problems(tool.parameters, "parameters", MAX_ARGUMENT_DEPTH)
+        yield from parameter_problems(tool.parameters, "parameters", MAX_ARGUMENT_DEPTH)
         if tool.parameters.type != "object":
             yield "parameters must be an object"
         if isinstance(tool, ReadTool):
@@ -504,7 +520,8 @@ def _pattern_problems(pattern: str, place: str) -> Iterator[str]:
         yield f"{place}: {pattern!r} is no pattern: {error}"
 
 
-def _parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[str]:
+def parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[str]:
+    """What keeps a parameter schema from being one that the gate can check; `depth` levels may stand below it."""
     if depth < 0:
         yield f"{place} is nested more than {MAX_ARGUMENT_DEPTH} levels deep"
         return
@@ -521,9 +538,9 @@ def _parameter_problems(node: Parameters, place: str, depth: int) -> Iterator[st
     if node.pattern is not None and not is_plain_pattern(node.pattern):
         yield f"{place}.pattern {node.pattern!r} must begin with ^, end with $ and use plain syntax only"
     for name, below in (node.properties or {}).items():
-        yield from _parameter_problems(below, f"{place}.{name}", depth - 1)
+        yield from parameter_problems(below, f"{place}.{name}", depth - 1)
     if node.items is not None:
-        yield from _parameter_problems(node.items, f"{place}[]", depth - 1)
+        yield from parameter_problems(node.items, f"{place}[]", depth - 1)
 
 
 def is_plain_pattern(pattern: str) -> bool:

@@ -478,6 +478,29 @@ class Ledger:
             raise LedgerError("the ledger's text is damaged: its digest does not fit its records")
         return ledger
 
+    @classmethod
+    def of(cls, domain: Domain, facts: Mapping[str, Any], stale: Iterable[Path] = ()) -> Ledger:
+        """A ledger that holds these facts, as if each had just been read: for writing vectors, never for a session.
+
+        Args:
+            domain: the domain.
+            facts: nested objects under canonical keys, whole records.
+            stale: paths that a write has changed since.
+
+        Raises:
+            LedgerError: when a record does not fit its schema, or something stands where there is no record.
+            BadInput: for a value that is not I-JSON.
+        """
+        check(facts, what="the facts")
+        ledger = cls(domain)
+        records = list(_records_in(facts, domain.schema.depths))
+        for path, value in records:
+            ledger._check(path, value)
+        ledger._store_all(records, "replace", Provenance("", "", 0, "", 0))
+        for path in stale:
+            ledger._add_mark(_Mark(0, path))
+        return ledger
+
     # Inside -----------------------------------------------------------------------------------------------------
 
     def _record(self, path: Path) -> _Record | None:
@@ -511,6 +534,21 @@ def _united(found: Sequence[tuple[Path, Any]]) -> list[tuple[Path, Any]]:
     for path, values in found:
         sets.setdefault(path, set()).update(values)
     return [(path, sorted(values)) for path, values in sets.items()]
+
+
+def _records_in(facts: Mapping[str, Any], depths: Mapping[str, int]) -> Iterator[tuple[Path, Any]]:
+    for table, below in facts.items():
+        if table not in depths:
+            raise LedgerError(f"{table!r} is no table of the ledger schema")
+        yield from _at_depth((table,), below, depths[table])
+
+
+def _at_depth(path: Path, node: Any, depth: int) -> Iterator[tuple[Path, Any]]:
+    if len(path) == depth or not isinstance(node, Mapping):
+        yield path, node
+        return
+    for key, below in node.items():
+        yield from _at_depth((*path, key), below, depth)
 
 
 def _by_length(path: Path) -> tuple[int, Path]:

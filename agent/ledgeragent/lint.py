@@ -77,14 +77,14 @@ class _Lint:
             self._say(Place(str(self.tools_file), 1), f"no package {self.root}: the page that lists what is enforced")
             return self._sorted()
         predicates = [package for package in self.packages.values() if "holds" in package.rules]
-        listed = self._check_page(page)
-        self._check_listing(page, listed, predicates)
+        found = self._check_page(page)
+        self._check_listing(page, {name for names in found.values() for name in names}, predicates)
         for package in (*self.packages.values(), *self.gate):
             self._check_negations(package)
         for package in predicates:
             self._check_predicate(package)
         self._check_helpers(page)
-        self._check_guards_agree(page, listed)
+        self._check_guards_agree(found)
         return self._sorted()
 
     def _say(self, place: Place, problem: str) -> None:
@@ -102,50 +102,55 @@ class _Lint:
             if package.name != folder:
                 self._say(Place(str(file), 1), f"package {package.name} in the folder of {folder}")
 
-    def _check_page(self, page: Package) -> dict[str, str]:
-        """The listed ids with the package each stands for."""
-        listed: dict[str, str] = {}
-        for rule in page.rules.get("predicates", ()):
-            reference = rule["head"]["ref"]
-            name = str(reference[1]["value"]) if len(reference) == 2 else ""
+    def _check_page(self, page: Package) -> dict[str, set[str]]:
+        """The tools on the page with the ids that it lists for each."""
+        found: dict[str, set[str]] = {}
+        for rule in page.rules.get("guarding", ()):
             place = _place(rule["head"])
-            if name in listed:
-                self._say(place, f"{name} is listed twice")
-            stands_for = _full_name(page, rule["head"].get("value", {}))
-            listed[name] = stands_for
-            if stands_for != f"data.ledgeragent.{name}":
-                self._say(place, f"{name} is listed with {stands_for or 'something that is no package'}")
-            if not _is_plain_condition(page, rule, stands_for):
-                self._say(
-                    place,
-                    f"{name} must be listed if `input.action.tool in {stands_for}.guards`, a common one for every "
-                    "write; another condition could fall silent",
-                )
-        return listed
+            reference = rule["head"]["ref"]
+            tool = str(reference[1]["value"]) if len(reference) == 2 else ""
+            rows = _literal_object(rule)
+            if rows is None:
+                self._say(place, f"guarding of {tool} must be one literal object; a condition could fall silent")
+                continue
+            found[tool] = set()
+            for key, value in rows:
+                name, stands_for = str(key.get("value", "")), _full_name(page, value)
+                found[tool].add(name)
+                if stands_for != f"data.ledgeragent.{name}":
+                    self._say(place, f"{name} is listed with {stands_for or 'something that is no package'}")
+        return found
 
-    def _check_listing(self, page: Package, listed: Mapping[str, str], predicates: Sequence[Package]) -> None:
+    def _check_listing(self, page: Package, listed: Iterable[str], predicates: Sequence[Package]) -> None:
         names = {package.name for package in predicates}
+        stands_for = {f"data.ledgeragent.{name}" for name in listed}
         for package in predicates:
-            if package.name.startswith(self.root) and package.name not in listed.values():
+            if package.name.startswith(self.root) and package.name not in stands_for:
                 self._say(
                     _first_place(package), f"{package.name} is not listed on the domain's page: it guards nothing"
                 )
-        for name, stands_for in listed.items():
-            if stands_for not in names:
-                self._say(_first_place(page), f"{name} is listed, but {stands_for} is no predicate (it has no `holds`)")
+        for name in sorted(stands_for - names):
+            self._say(_first_place(page), f"{name} is listed, but it is no predicate (it has no `holds`)")
 
-    def _check_guards_agree(self, page: Package, listed: Mapping[str, str]) -> None:
+    def _check_guards_agree(self, found: Mapping[str, set[str]]) -> None:
+        """For every write the page, the predicates' `guards` and tools.json name the same predicates."""
+        common = {name for names in found.values() for name in names if name.startswith("common.")}
         for name, tool in self.tools.items():
             if tool["effect"] != "write":
                 continue
-            enforced = {one for one, package in listed.items() if self._is_guarded(package, name)}
-            declared = set(tool.get("guarded_by", ()))
-            if enforced != declared:
-                difference = ", ".join(sorted(enforced ^ declared))
-                self._say(
-                    Place(str(self.tools_file), _line_of(self.tools_file, f'"{name}"')),
-                    f"guarded_by of {name} is not what {page.name} enforces; they differ in {difference}",
-                )
+            guarding = {one for one in self._predicates if self._is_guarded(f"data.ledgeragent.{one}", name)}
+            enforced = guarding | common
+            place = Place(str(self.tools_file), _line_of(self.tools_file, f'"{name}"'))
+            for what, names in (("guarded_by", set(tool.get("guarded_by", ()))), ("the page", found.get(name, set()))):
+                if names != enforced:
+                    difference = ", ".join(sorted(enforced ^ names))
+                    self._say(place, f"{what} of {name} is not what the predicates guard; they differ in {difference}")
+
+    @property
+    def _predicates(self) -> list[str]:
+        """Ids of the domain's own predicates."""
+        names = [name for name, package in self.packages.items() if "holds" in package.rules]
+        return [name.removeprefix("data.ledgeragent.") for name in names if name.startswith(f"{self.root}.")]
 
     def _is_guarded(self, name: str, tool: str) -> bool:
         package = self.packages.get(name)
@@ -342,31 +347,13 @@ def _full_name(package: Package, term: Node) -> str:
     return ".".join([first, *(str(part["value"]) for part in rest)])
 
 
-def _is_plain_condition(page: Package, rule: Node, stands_for: str) -> bool:
+def _literal_object(rule: Node) -> list[tuple[Node, Node]] | None:
+    """The entries of a rule that is one object of constants, without a condition."""
+    value = rule["head"].get("value", {})
     body = rule.get("body", [])
-    if len(body) != 1 or body[0].get("negated") or "else" in rule or not isinstance(body[0]["terms"], (dict, list)):
-        return False
-    if stands_for.startswith("data.ledgeragent.common."):
-        return _is_every_write(page, body[0]["terms"])
-    terms = body[0]["terms"]
-    terms = terms["value"] if isinstance(terms, dict) and terms.get("type") == "call" else terms
-    if not isinstance(terms, list) or len(terms) != 3:
-        return False
-    return (
-        _full_name(page, terms[0]) == "internal.member_2"
-        and _full_name(page, terms[1]) == "input.action.tool"
-        and _full_name(page, terms[2]) == f"{stands_for}.guards"
-    )
-
-
-def _is_every_write(page: Package, terms: Any) -> bool:
-    """`data.ledgeragent.<domain>.declared.tools[input.action.tool].effect == "write"`."""
-    if not isinstance(terms, list) or len(terms) != 3 or _full_name(page, terms[0]) != "equal":
-        return False
-    reference = terms[1].get("value", [])
-    keys = [_full_name(page, part) if part["type"] == "ref" else part.get("value") for part in reference]
-    wanted = [*page.name.split("."), "declared", "tools", "input.action.tool", "effect"]
-    return keys == wanted and terms[2].get("value") == "write"
+    if value.get("type") != "object" or len(body) != 1 or body[0].get("generated") is not True or "else" in rule:
+        return None
+    return [(key, one) for key, one in value["value"]]
 
 
 def _negated(node: Any) -> Iterator[Node]:

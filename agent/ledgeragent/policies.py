@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ledgeragent.errors import BadInput, DomainError
+from ledgeragent.errors import BadInput
 
 _PACKAGE: Final = Path(__file__).resolve().parent
 _DOMAIN_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
-_LISTED: Final = re.compile(r'^predicates\["(?P<id>[^"]+)"\] :=', re.MULTILINE)
+_GUARDING: Final = re.compile(r'^guarding\["(?P<tool>[^"]+)"\] := \{(?P<body>[^}]*)\}', re.MULTILINE)
+_LISTED: Final = re.compile(r'"([^"]*)":')
 _GUARDS: Final = re.compile(r"^guards := \{(?P<body>[^}]*)\}", re.MULTILINE)
 _TEXT: Final = re.compile(r'"([^"]*)"')
 
@@ -40,6 +41,11 @@ EXAMPLES: Final = _source("examples")
 
 COMPILED: Final = _PACKAGE / "compiled"
 """What `make compile` made of both: `policy.wasm` and `manifest.json`."""
+
+
+def compiled_for(rego: Path) -> Path:
+    """Where a bundle root's module is: for the shipped one in the package, for any other in `compiled/` beside it."""
+    return COMPILED if rego.resolve() == REGO else rego.parent / "compiled"
 
 
 def check_name(domain: str) -> str:
@@ -101,27 +107,30 @@ class RegoFacts:
     """What a domain's Rego files say, read without an engine.
 
     Attributes:
-        listed: ids on the domain's page.
+        page: tool → ids of the predicates that the domain's page lists for it; None when there is no page.
         guards: id → tools, for every predicate folder that has a literal `guards`.
     """
 
-    listed: tuple[str, ...]
+    page: dict[str, frozenset[str]] | None
     guards: dict[str, frozenset[str]]
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """Every id on the page, sorted."""
+        return tuple(sorted({one for ids in (self.page or {}).values() for one in ids}))
 
 
 def read_rego(rego: Path, domain: str) -> RegoFacts:
-    """Read the domain's page and its predicates' `guards`.
-
-    Raises:
-        DomainError: when the page is not there.
-    """
+    """Read the domain's page and its predicates' `guards`."""
     folder = rego / "ledgeragent" / check_name(domain)
     page = folder / f"{domain}.rego"
-    if not page.is_file():
-        raise DomainError(domain, [f"{page}: no page that lists what is enforced"])
     guards: dict[str, frozenset[str]] = {}
     for path in sorted(folder.glob("*/*.rego")):
         match = _GUARDS.search(path.read_text(encoding="utf-8"))
         if match and not path.name.endswith("_test.rego"):
             guards[f"{domain}.{path.parent.name}"] = frozenset(_TEXT.findall(match["body"]))
-    return RegoFacts(tuple(_LISTED.findall(page.read_text(encoding="utf-8"))), guards)
+    return RegoFacts(_read_page(page.read_text(encoding="utf-8")) if page.is_file() else None, guards)
+
+
+def _read_page(text: str) -> dict[str, frozenset[str]]:
+    return {rule["tool"]: frozenset(_LISTED.findall(rule["body"])) for rule in _GUARDING.finditer(text)}

@@ -112,7 +112,9 @@ class Replay:
         """
         self.conversation = conversation
         clock = conversation.now or now or gate.domain.file.now
-        self.session = RecordedSession(gate, now=clock, session_id=f"replay:{conversation.id}")
+        self.session = RecordedSession(
+            gate, now=clock, principal=conversation.principal, session_id=f"replay:{conversation.id}"
+        )
 
     def steps(self) -> Iterator[ReplayStep]:
         """Every call of the agent, in order."""

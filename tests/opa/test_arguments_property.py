@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledgeragent import policies
 from ledgeragent.contracts import Parameters
-from ledgeragent.domain import MAX_ARGUMENT_DEPTH, Validator, _parameter_problems, bare_schema, is_plain_pattern
+from ledgeragent.domain import MAX_ARGUMENT_DEPTH, Validator, bare_schema, is_plain_pattern, parameter_problems
 from ledgeragent.opacli import evaluate
 
 Schema = dict[str, Any]
@@ -104,7 +104,7 @@ def test_rego_and_json_schema_accept_the_same_arguments(opa_binary: Path, batch:
 def test_the_schemas_are_those_a_domain_may_declare(schema: Schema) -> None:
     closed: Schema = {"type": "object", "properties": {"x": schema}, "required": [], "additionalProperties": False}
     model = Parameters.model_validate(closed)
-    assert list(_parameter_problems(model, "x", MAX_ARGUMENT_DEPTH + 1)) == []
+    assert list(parameter_problems(model, "x", MAX_ARGUMENT_DEPTH + 1)) == []
     assert bare_schema(model) == closed
 
 

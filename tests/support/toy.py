@@ -135,7 +135,7 @@ TOOLS: Final[dict[str, Any]] = {
 }
 
 REGO: Final[dict[str, str]] = {
-    "toy.rego": 'package ledgeragent.toy\n\npredicates["common.once"] := 1\n\npredicates["toy.enough"] := 2\n',
+    "toy.rego": 'package ledgeragent.toy\n\nguarding["pay"] := {\n\t"common.once": 1,\n\t"toy.enough": 2,\n}\n',
     "enough/enough.rego": 'package ledgeragent.toy.enough\n\nguards := {"pay"}\n',
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -47,13 +48,12 @@ from ledgeragent.policies import revision
 DEFAULT_TIMEOUT: Final = 5.0
 
 _POOL_SIZE: Final = 4
-_MEMORY_PAGES: Final = 4096  # 64 KiB each: 256 MiB for one instance, room for an input of the largest size
-_FIRST_PAGES: Final = 256
+_PAGE_BYTES: Final = 65_536
+_MEMORY_PAGES: Final = 4096  # 256 MiB for one instance, room for an input of the largest size
 _MAX_MODULE_BYTES: Final = 64_000_000
 
-# opa-py-wasm has no setting for the memory an instance begins with: it gives two pages, and an OPA module with the
-# texts of several domains asks for more and is refused. Pages that nobody touches cost nothing.
-opapywasm.runtime._DEFAULT_MEMORY_PAGES = _FIRST_PAGES
+# opa-py-wasm warns whenever a module holds more than 128 KiB of texts, as any real one does. Nobody can act on it.
+logging.getLogger("opapywasm.runtime").addFilter(lambda record: "larger initial memory" not in str(record.msg))
 
 
 @dataclass(frozen=True)
@@ -197,6 +197,7 @@ def _load(module: Module, data: dict[str, Any], timeout: float) -> OpaWasmPolicy
         max_memory_pages=_MEMORY_PAGES,
         eval_timeout_seconds=timeout,
     )
+    _make_room(module.wasm)
     try:
         policy = OpaWasmPolicy.from_wasm_bytes(module.wasm, config)
     except OpaWasmError as error:
@@ -216,6 +217,16 @@ def _load(module: Module, data: dict[str, Any], timeout: float) -> OpaWasmPolicy
         policy.close()
         raise EnginePolicies(f"the data of {module.location} cannot be loaded: {error}") from error
     return policy
+
+
+def _make_room(wasm: bytes) -> None:
+    """Let opa-py-wasm 1.2 start a module that declares more than two pages of memory (about 100 predicates do).
+
+    It offers every module two pages and takes the refusal for a broken module. What a module declares is its own text
+    and a little more, so its size says how much to offer.
+    """
+    enough = 2 + len(wasm) // _PAGE_BYTES
+    opapywasm.runtime._DEFAULT_MEMORY_PAGES = max(opapywasm.runtime._DEFAULT_MEMORY_PAGES, enough)
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:

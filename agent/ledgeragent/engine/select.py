@@ -19,7 +19,7 @@ from ledgeragent.engine.embedded import Embedded, bundle_module, compiled_module
 from ledgeragent.engine.local import LocalOpa, find_opa
 from ledgeragent.engine.opa import DEFAULT_TIMEOUT, OpaServer
 from ledgeragent.errors import BadInput
-from ledgeragent.policies import COMPILED, REGO, SCHEMAS
+from ledgeragent.policies import REGO, SCHEMAS, compiled_for
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def open_engine(
     *,
     policies: Path = REGO,
     schemas: Path = SCHEMAS,
-    compiled: Path = COMPILED,
+    compiled: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Engine:
@@ -46,7 +46,7 @@ def open_engine(
         policies: bundle root folder or bundle file, for "embedded" and "opa"; a server has its own. Default here
             and below: what this version ships.
         schemas: the schemas that go with the policies.
-        compiled: the folder with the compiled module, for "embedded".
+        compiled: the folder with the compiled module, for "embedded"; default: the one that goes with `policies`.
         overrides: the deployment's policy data `ledgeragent_overrides`, for "embedded" and "opa"; a server has its own.
         timeout: the budget of one evaluation in seconds.
 
@@ -58,6 +58,7 @@ def open_engine(
         BadInput: `spec` is none of these, or a URL or token is not usable.
         EngineError: the engine does not start with these policies.
     """
+    compiled = compiled or compiled_for(policies)
     if spec == "auto":
         return _auto(policies, schemas, compiled, overrides, timeout)
     if spec == "embedded":

@@ -1,0 +1,115 @@
+"""A domain's page: the one Rego file that says, for every write, which predicates guard it.
+
+It is written from the predicates' own `guards`, so that a predicate cannot be forgotten there, and it is laid out by
+tool: OPA and the compiled module look up the tool and evaluate nothing that does not guard it, however large the domain
+is. Whether the page, the predicates and tools.json agree is for the domain to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from ledgeragent.policies import check_name, read_rego
+
+COMMON: Final = "common."
+"""What the ids of predicates begin with that guard every write of a domain."""
+
+_PAGE: Final = Template("""\
+# METADATA
+# title: What is enforced in $domain
+# description: |
+#   The one page that lists the predicates of every write. A predicate that is not listed here guards nothing. This file
+#   is written from the predicates' `guards` (`make compile`, or `ledgeragent domain compile`); edit those.
+# schemas:
+#   - input: schema["gate_input.schema"]
+package ledgeragent.$domain
+
+import data.ledgeragent.gate
+import data.ledgeragent.gate.overrides
+
+default decision := {
+	"contract": "ledgeragent.decision/1",
+	"request": "",
+	"verdict": "block",
+	"findings": [{
+		"predicate": "gate.input",
+		"status": "violated",
+		"verdict": "block",
+		"mode": "enforce",
+		"message": "The gate cannot judge: its generated data (data.json) is not loaded.",
+		"paths": [],
+		"missing": [],
+	}],
+	"predicates": [],
+	"overrides": [],
+	"obligations": [],
+	"policy": {"revision": "none"},
+}
+
+# METADATA
+# title: The decision on the proposed call
+# entrypoint: true
+decision := gate.decide("$domain", _declared, predicates)
+
+# METADATA
+# title: The same decision without the deployment's overrides, for proving a revision before it is used
+# entrypoint: true
+proof := undiluted if {
+	undiluted := decision with data.ledgeragent_overrides as {}
+}
+
+# Of the generated data no more than this call needs: whatever is handed to a function is copied.
+_declared := {
+	"optional": data.ledgeragent.$domain.declared.optional,
+	"protected": data.ledgeragent.$domain.declared.protected,
+	"revision": data.ledgeragent.$domain.declared.revision,
+	"tools": {tool: declared |
+		tool := input.action.tool
+		declared := data.ledgeragent.$domain.declared.tools[tool]
+	},
+}
+
+# METADATA
+# title: The thresholds, reasons and tables in force
+settings[key] := overrides.setting("$domain", key, own) if some key, own in data.ledgeragent.$domain.defaults
+
+default predicates := {}
+
+predicates := guarding[input.action.tool]
+$guarding""")
+
+
+def page_text(domain: str, guarded: Mapping[str, Sequence[str]]) -> str:
+    """The page of a domain.
+
+    Args:
+        domain: the domain's name.
+        guarded: tool → ids of the predicates that guard it, for every write.
+    """
+    rules = [f"\n{_guarding(tool, ids)}" for tool, ids in sorted(guarded.items())]
+    return _PAGE.substitute(domain=check_name(domain), guarding="".join(rules))
+
+
+def _guarding(tool: str, ids: Sequence[str]) -> str:
+    if not ids:
+        return f'guarding["{tool}"] := {{}}\n'
+    rows = "".join(f'\t"{one}": data.ledgeragent.{one},\n' for one in sorted(ids))
+    return f'guarding["{tool}"] := {{\n{rows}}}\n'
+
+
+def page_of(rego: Path, domain: str, writes: Mapping[str, Sequence[str]]) -> str:
+    """The page that a domain's folder must have.
+
+    Args:
+        rego: the bundle root.
+        domain: the domain's name.
+        writes: tool → `guarded_by`, as tools.json has them. Only the common predicates are taken from there.
+    """
+    common = {one for ids in writes.values() for one in ids if one.startswith(COMMON)}
+    guards = read_rego(rego, domain).guards
+    return page_text(
+        domain, {tool: sorted(common | {one for one, tools in guards.items() if tool in tools}) for tool in writes}
+    )

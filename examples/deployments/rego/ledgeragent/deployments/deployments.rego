@@ -1,0 +1,87 @@
+# METADATA
+# title: What is enforced in deployments
+# description: |
+#   The one page that lists the predicates of every write. A predicate that is not listed here guards nothing. This file
+#   is written from the predicates' `guards` (`make compile`, or `ledgeragent domain compile`); edit those.
+# schemas:
+#   - input: schema["gate_input.schema"]
+package ledgeragent.deployments
+
+import data.ledgeragent.gate
+import data.ledgeragent.gate.overrides
+
+default decision := {
+	"contract": "ledgeragent.decision/1",
+	"request": "",
+	"verdict": "block",
+	"findings": [{
+		"predicate": "gate.input",
+		"status": "violated",
+		"verdict": "block",
+		"mode": "enforce",
+		"message": "The gate cannot judge: its generated data (data.json) is not loaded.",
+		"paths": [],
+		"missing": [],
+	}],
+	"predicates": [],
+	"overrides": [],
+	"obligations": [],
+	"policy": {"revision": "none"},
+}
+
+# METADATA
+# title: The decision on the proposed call
+# entrypoint: true
+decision := gate.decide("deployments", _declared, predicates)
+
+# METADATA
+# title: The same decision without the deployment's overrides, for proving a revision before it is used
+# entrypoint: true
+proof := undiluted if {
+	undiluted := decision with data.ledgeragent_overrides as {}
+}
+
+# Of the generated data no more than this call needs: whatever is handed to a function is copied.
+_declared := {
+	"optional": data.ledgeragent.deployments.declared.optional,
+	"protected": data.ledgeragent.deployments.declared.protected,
+	"revision": data.ledgeragent.deployments.declared.revision,
+	"tools": {tool: declared |
+		tool := input.action.tool
+		declared := data.ledgeragent.deployments.declared.tools[tool]
+	},
+}
+
+# METADATA
+# title: The thresholds, reasons and tables in force
+settings[key] := overrides.setting("deployments", key, own) if some key, own in data.ledgeragent.deployments.defaults
+
+default predicates := {}
+
+predicates := guarding[input.action.tool]
+
+guarding["deploy"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"deployments.build_tested": data.ledgeragent.deployments.build_tested,
+	"deployments.newer_build": data.ledgeragent.deployments.newer_build,
+	"deployments.no_freeze": data.ledgeragent.deployments.no_freeze,
+	"deployments.one_at_a_time": data.ledgeragent.deployments.one_at_a_time,
+	"deployments.owners": data.ledgeragent.deployments.owners,
+	"deployments.signed_in": data.ledgeragent.deployments.signed_in,
+}
+
+guarding["rollback"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"deployments.build_tested": data.ledgeragent.deployments.build_tested,
+	"deployments.one_at_a_time": data.ledgeragent.deployments.one_at_a_time,
+	"deployments.owners": data.ledgeragent.deployments.owners,
+	"deployments.ran_before": data.ledgeragent.deployments.ran_before,
+	"deployments.signed_in": data.ledgeragent.deployments.signed_in,
+}
+
+guarding["scale"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"deployments.owners": data.ledgeragent.deployments.owners,
+	"deployments.signed_in": data.ledgeragent.deployments.signed_in,
+	"deployments.within_capacity": data.ledgeragent.deployments.within_capacity,
+}
