@@ -1,26 +1,29 @@
 """Write `schemas/vectors/retail.json`, or with `--check` say whether it is what it should be.
 
-Each vector is an input and, stated here by hand, the verdict and the findings it must get. The pinned OPA fills in the
-rest of the decision (messages, paths) from the policies, so that the file never disagrees with what is written here.
 All people, orders and products are made up.
 """
 
 from __future__ import annotations
 
-import argparse
-import copy
-import json
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ledgeragent.engine import find_opa
-from ledgeragent.opacli import evaluate
-
-REPO = Path(__file__).resolve().parent.parent
-TARGET = REPO / "schemas" / "vectors" / "retail.json"
+from vector_file import (
+    Case,
+    Json,
+    after,
+    argued,
+    beside,
+    blocked,
+    changed,
+    forgotten,
+    main,
+    outdated,
+    revised,
+    signed_in,
+    unknown,
+    violated,
+)
 
 CUSTOMER = "mira_holt_2041"
 OTHER = "jonas_weil_3307"
@@ -51,8 +54,6 @@ SLICES: Mapping[str, tuple[tuple[str, ...], bool, bool]] = {
     "return_delivered_order_items": (("user_id", "status", "items", "payment_history"), True, False),
     "exchange_delivered_order_items": (("user_id", "status", "items", "payment_history"), True, True),
 }
-
-Json = dict[str, Any]
 
 
 def item(name: str, product_id: str, item_id: str, price: float) -> Json:
@@ -142,52 +143,6 @@ def call(tool: str, **arguments: Any) -> Json:
     }
 
 
-def changed(base: Json, *path: str, value: Any) -> Json:
-    """`base` with `value` at `path`."""
-    copied = copy.deepcopy(base)
-    node = copied
-    for key in path[:-1]:
-        node = node.setdefault(key, {})
-    node[path[-1]] = value
-    return copied
-
-
-def forgotten(base: Json, *path: str) -> Json:
-    """`base` without the fact at `path`."""
-    copied = copy.deepcopy(base)
-    node = copied["ledger"]
-    for key in path[:-1]:
-        node = node[key]
-    del node[path[-1]]
-    return copied
-
-
-def outdated(base: Json, *path: str) -> Json:
-    """`base` with the fact at `path` gone stale."""
-    copied = forgotten(base, *path)
-    copied["stale"].append(list(path))
-    return copied
-
-
-def after(base: Json, tool: str, arguments: Json, outcome: str = "executed") -> Json:
-    """`base` after one more write."""
-    copied = copy.deepcopy(base)
-    copied["history"].append({"tool": tool, "arguments": arguments, "outcome": outcome})
-    return copied
-
-
-def beside(base: Json, tool: str, arguments: Json) -> Json:
-    """`base` with a write that was admitted earlier in the same message."""
-    copied = copy.deepcopy(base)
-    copied["siblings"].append({"tool": tool, "arguments": arguments})
-    return copied
-
-
-def signed_in(base: Json, user_id: str) -> Json:
-    """`base` in a session whose host authenticated the customer itself."""
-    return changed(base, "session", "principal", value={"id": user_id, "source": "host"})
-
-
 CANCEL = call("cancel_pending_order", order_id=PENDING, reason="no longer needed")
 CHANGE_ADDRESS = call("modify_pending_order_address", order_id=PENDING, **ADDRESS)
 CHANGE_PAYMENT = call("modify_pending_order_payment", order_id=PENDING, payment_method_id=PAYPAL)
@@ -207,37 +162,6 @@ EXCHANGE = call(
     new_item_ids=[SMALLER_LAMP, BETTER_CHAIR],
     payment_method_id=CREDIT_CARD,
 )
-
-
-def argued(base: Json, **arguments: Any) -> Json:
-    """`base` with other arguments."""
-    return changed(base, "action", "arguments", value={**base["action"]["arguments"], **arguments})
-
-
-@dataclass(frozen=True)
-class Case:
-    """One vector as stated by hand: `findings` are (predicate, status) in the order of the decision."""
-
-    name: str
-    input: Json
-    verdict: str = "allow"
-    findings: list[tuple[str, str]] = field(default_factory=list)
-
-
-def revised(name: str, given: Json, *findings: tuple[str, str]) -> Case:
-    return Case(name, given, "revise", list(findings))
-
-
-def blocked(name: str, given: Json, *findings: tuple[str, str]) -> Case:
-    return Case(name, given, "block", list(findings))
-
-
-def violated(*predicates: str) -> tuple[tuple[str, str], ...]:
-    return tuple((predicate, "violated") for predicate in predicates)
-
-
-def unknown(*predicates: str) -> tuple[tuple[str, str], ...]:
-    return tuple((predicate, "unknown") for predicate in predicates)
 
 
 ALLOWED = [
@@ -453,37 +377,5 @@ REJECTED = [
 ]
 
 
-def vectors(opa: Path) -> list[Json]:
-    """Every case with the decision that the policies give, once it is as stated."""
-    cases = [*ALLOWED, *REJECTED]
-    decisions = evaluate(opa, REPO / "rego", "data.ledgeragent.retail.proof", [case.input for case in cases])
-    found = []
-    for case, decision in zip(cases, decisions, strict=True):
-        answered = [(one["predicate"], one["status"]) for one in decision["findings"]]
-        if (decision["verdict"], answered) != (case.verdict, case.findings):
-            sys.exit(f"{case.name}: stated {case.verdict} {case.findings}, decided {decision['verdict']} {answered}")
-        kept = {name: value for name, value in decision.items() if name not in ("request", "policy")}
-        found.append({"name": case.name, "input": case.input, "decision": kept})
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    check = parser.parse_args().check
-    opa = find_opa()
-    if opa is None:
-        sys.exit("the vectors are made with a real OPA: run `make opa`")
-    document = {"contract": "ledgeragent.vectors/1", "domain": "retail", "vectors": vectors(opa)}
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    if check and TARGET.read_text(encoding="utf-8") != text:
-        sys.exit(
-            f"{TARGET.name} is not what scripts/retail_vectors.py makes of the policies: run it and look at the diff"
-        )
-    if not check:
-        TARGET.parent.mkdir(exist_ok=True)
-        TARGET.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main("retail", [*ALLOWED, *REJECTED], __doc__)
