@@ -38,7 +38,9 @@ _before_march(month) := 1 if {
 	month <= 2
 } else := 0
 
+# The year 0 is left out: its January belongs to a year -1 here, and engines floor -1/400 differently.
 _is_date(year, month, day) if {
+	year >= 1
 	month >= 1
 	month <= 12
 	day >= 1
