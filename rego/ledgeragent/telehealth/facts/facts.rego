@@ -56,7 +56,6 @@ record_owner_path := ["record_owners", record_id]
 # title: The weekday of a date (YYYY-MM-DD); undefined for any other text
 weekday(date) := _weekdays[((days % 7) + 7) % 7] if {
 	is_string(date)
-	count(date) == 10
 	midnight := concat("", [date, "T00:00:00Z"])
 	days := clock.seconds(midnight, midnight) / 86400
 }

@@ -35,23 +35,17 @@ evidence contains path if some path in facts.patient_paths
 
 evidence contains ["auth", "patient_id"] if _proves_somebody_else
 
-evidence contains _thing_path if not _proves_somebody_else
+evidence contains facts.appointment_path("patient_id") if not _proves_somebody_else
+
+evidence contains facts.record_owner_path if not _proves_somebody_else
 
 holds if {
 	not _proves_somebody_else
 	_owner == facts.patient_id
 }
 
-_proves_somebody_else if {
-	facts.from_host
-	input.ledger.auth.patient_id != facts.patient_id
-}
-
-_thing_path := facts.appointment_path("patient_id") if {
-	facts.appointment_id
-} else := facts.record_owner_path if {
-	facts.record_id
-}
+# Without the host's word, the patient is whom the ledger proves.
+_proves_somebody_else if input.ledger.auth.patient_id != facts.patient_id
 
 _owner := input.action.arguments.patient_id if {
 	input.action.tool == "schedule_appointment"

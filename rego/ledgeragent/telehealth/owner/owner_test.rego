@@ -79,6 +79,12 @@ test_violated_when_a_look_up_proves_somebody_else_than_the_host if {
 	}
 }
 
+# Not even the patient whom the host signed in gets their own appointment changed then.
+test_violated_when_a_look_up_proves_somebody_else_whosever_the_appointment_is if {
+	theirs := given.claim(given.cancel, appointment, "bo_quist_2002")
+	given.of(id, given.signed_in(theirs, "bo_quist_2002")).status == "violated"
+}
+
 test_unknown_without_evidence if {
 	given.missing(given.of(id, given.forget(given.schedule, ["auth"]))) == {"auth.patient_id": "missing"}
 	unread := given.forget(given.cancel, ["appointments"])

@@ -27,10 +27,7 @@ guards := {
 }
 
 # What is no date is in no schedule: then nothing needs to be read.
-evidence contains facts.appointment_path("provider_id") if {
-	_is_move
-	_weekday
-}
+evidence contains facts.appointment_path("provider_id") if _weekday
 
 evidence contains ["providers", _provider_id, "schedule", _weekday]
 

@@ -121,8 +121,17 @@ test_violated_by_odd_times if {
 
 test_an_odd_provider_has_no_schedule if {
 	every value in given.odd_values { given.of(id, given.claim(given.reschedule, own_provider, value)) != "holds" }
+	every value in [null, 7, ["dr_moe_primary"]] {
+		finding := given.of(id, given.claim(given.reschedule, own_provider, value))
+		finding.status == "violated"
+		finding.paths == [own_provider]
+	}
 }
 
 test_times_that_do_not_stand_in_a_list_are_no_times if {
+	given.of(id, given.claim(given.schedule, mondays, "10:30")).message == concat(" ", [
+		"2026-03-09 is a Monday, and 10:30 is not a time at which dr_lind_cardiology sees patients on that weekday.",
+		"In the schedule: Wednesday 14:00; Friday none.",
+	])
 	given.of(id, given.claim(given.schedule, mondays, {"0": "10:30"})).status == "violated"
 }

@@ -106,6 +106,6 @@ _shown_lines contains text.join([
 	some line in _lines
 }
 
-_shown(price) := money.dollars(money.cents(price)) if {
-	money.cents(price)
+_shown(price) := money.dollars(cents) if {
+	cents := money.cents(price)
 } else := "no such price"
