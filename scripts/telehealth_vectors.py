@@ -1,21 +1,13 @@
 """Write `schemas/vectors/telehealth.json`, or with `--check` say whether it is what it should be.
 
-Each vector is an input and, stated here by hand, the verdict and the findings it must get. The pinned OPA fills in the
-rest of the decision (messages, paths) from the policies, so that the file never disagrees with what is written here.
-All patients, providers, appointments and suppliers are made up. The ways to change an input are those of retail.
+All patients, providers, appointments and suppliers are made up.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from pathlib import Path
 from typing import Any
 
-from ledgeragent.engine import find_opa
-from ledgeragent.opacli import evaluate
-from retail_vectors import (
+from vector_file import (
     Case,
     Json,
     after,
@@ -24,15 +16,13 @@ from retail_vectors import (
     blocked,
     changed,
     forgotten,
+    main,
     outdated,
     revised,
     signed_in,
     unknown,
     violated,
 )
-
-REPO = Path(__file__).resolve().parent.parent
-TARGET = REPO / "schemas" / "vectors" / "telehealth.json"
 
 PATIENT = "mira_holt_2041"
 CHILD = "lena_holt_2042"
@@ -364,34 +354,5 @@ REJECTED = [
 ]
 
 
-def vectors(opa: Path) -> list[Json]:
-    """Every case with the decision that the policies give, once it is as stated."""
-    cases = [*ALLOWED, *REJECTED]
-    decisions = evaluate(opa, REPO / "rego", "data.ledgeragent.telehealth.proof", [case.input for case in cases])
-    found = []
-    for case, decision in zip(cases, decisions, strict=True):
-        answered = [(one["predicate"], one["status"]) for one in decision["findings"]]
-        if (decision["verdict"], answered) != (case.verdict, case.findings):
-            sys.exit(f"{case.name}: stated {case.verdict} {case.findings}, decided {decision['verdict']} {answered}")
-        kept = {name: value for name, value in decision.items() if name not in ("request", "policy")}
-        found.append({"name": case.name, "input": case.input, "decision": kept})
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    check = parser.parse_args().check
-    opa = find_opa()
-    if opa is None:
-        sys.exit("the vectors are made with a real OPA: run `make opa`")
-    document = {"contract": "ledgeragent.vectors/1", "domain": "telehealth", "vectors": vectors(opa)}
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    if check and TARGET.read_text(encoding="utf-8") != text:
-        sys.exit(f"{TARGET.name} is not what scripts/telehealth_vectors.py makes of the policies: run it and look")
-    if not check:
-        TARGET.write_text(text, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main("telehealth", [*ALLOWED, *REJECTED], __doc__)
