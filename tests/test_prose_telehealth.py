@@ -1,4 +1,4 @@
-"""The telehealth tools' prose: what is understood, what is refused, and what becomes a fact."""
+"""The telehealth tools' prose: what is understood, what is refused, what becomes a fact, and what a session makes of it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from ledgeragent.contracts import ReadTool
 from ledgeragent.domain import Domain
+from ledgeragent.engine import Engine
+from ledgeragent.gate import Gate
 from ledgeragent.ledger import Absorbed, Ledger, Provenance
 from ledgeragent.paths import NOTHING
 from ledgeragent.prose import telehealth as prose
+from ledgeragent.session import Call, Review, Session
 
 JSON = Any
 Parser = Callable[[str], JSON]
@@ -603,3 +606,122 @@ def test_a_return_that_says_no_reads_as_a_failure(domain: Domain, text: str) -> 
 )
 def test_a_return_that_tells_something_does_not(domain: Domain, text: str) -> None:
     assert not any(pattern.match(text) for pattern in domain.failures)
+
+
+# In a session ----------------------------------------------------------------------------------------------------
+
+
+BY_EMAIL = {"email": "mira.holt@example.com"}
+BY_NAME = {"first_name": "Mira", "last_name": "Holt", "date_of_birth": "1988-02-11"}
+
+
+@pytest.fixture
+def session(domain: Domain, embedded: Engine) -> Session:
+    return Session(Gate(domain, embedded), now=domain.file.now)
+
+
+def read(session: Session, tool: str, arguments: dict[str, JSON], content: str) -> None:
+    session.observe(session.issue(tool, arguments).call_id, content)
+
+
+def propose(session: Session, tool: str, **arguments: JSON) -> Review:
+    return session.review([Call(tool, arguments)])[0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("find_patient_by_email", BY_EMAIL), ("find_patient_by_name_dob", BY_NAME)]
+)
+def test_a_look_up_proves_who_the_patient_is(session: Session, tool: str, arguments: dict[str, JSON]) -> None:
+    read(session, tool, arguments, "mira_holt_2041")
+
+    assert session.principal is not None
+    assert (session.principal.id, session.principal.source) == ("mira_holt_2041", "proof")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("find_patient_by_email", BY_EMAIL), ("find_patient_by_name_dob", BY_NAME)]
+)
+def test_a_look_up_with_what_the_profile_told_proves_nothing(
+    session: Session, tool: str, arguments: dict[str, JSON]
+) -> None:
+    read(session, "get_patient_details", {"patient_id": "mira_holt_2041"}, PATIENT)
+    read(session, tool, arguments, "mira_holt_2041")
+
+    assert session.principal is None
+
+
+def test_a_look_up_after_one_with_a_slip_in_it_still_proves(session: Session) -> None:
+    slip = {**BY_NAME, "date_of_birth": "1988-11-02"}
+    read(session, "find_patient_by_name_dob", slip, "No patient found with name: Mira Holt and DOB: 1988-11-02")
+    read(session, "find_patient_by_name_dob", BY_NAME, "mira_holt_2041")
+
+    assert session.principal is not None
+
+
+def test_the_first_proof_counts(session: Session) -> None:
+    read(session, "find_patient_by_email", BY_EMAIL, "mira_holt_2041")
+    read(session, "find_patient_by_email", {"email": "bo.lind@example.com"}, "bo_lind_2002")
+
+    assert session.principal is not None
+    assert session.principal.id == "mira_holt_2041"
+
+
+def test_the_gate_names_the_reads_that_a_move_waits_for(session: Session) -> None:
+    read(session, "find_patient_by_email", BY_EMAIL, "mira_holt_2041")
+    move = {"appointment_id": "APPT501", "new_date": "2026-03-14", "new_time": "10:00"}
+
+    first = propose(session, "reschedule_appointment", **move)
+    read(session, "get_appointment_details", {"appointment_id": "APPT501"}, APPOINTMENT)
+    second = propose(session, "reschedule_appointment", **move)
+    read(session, "get_provider_details", {"provider_id": "dr_weil_cardiology"}, PROVIDER)
+    third = propose(session, "reschedule_appointment", **move)
+
+    assert [(review.verdict, [str(one) for one in review.reads]) for review in (first, second, third)] == [
+        ("revise", ['get_appointment_details(appointment_id="APPT501")']),
+        ("revise", ['get_provider_details(provider_id="dr_weil_cardiology")']),
+        ("allow", []),
+    ]
+
+
+def test_a_cancelled_appointment_is_read_again_and_then_refused(session: Session) -> None:
+    read(session, "find_patient_by_email", BY_EMAIL, "mira_holt_2041")
+    read(session, "get_appointment_details", {"appointment_id": "APPT501"}, APPOINTMENT)
+    cancelled = propose(session, "cancel_appointment", appointment_id="APPT501")
+    assert cancelled.ticket is not None
+    session.execute(cancelled.ticket, lambda *_: "Appointment successfully cancelled.")
+    read(session, "get_provider_details", {"provider_id": "dr_weil_cardiology"}, PROVIDER)
+    move = {"appointment_id": "APPT501", "new_date": "2026-03-14", "new_time": "10:00"}
+
+    stale = propose(session, "reschedule_appointment", **move)
+    read(
+        session,
+        "get_appointment_details",
+        {"appointment_id": "APPT501"},
+        APPOINTMENT.replace("Pending Approval", "Cancelled"),
+    )
+    refused = propose(session, "reschedule_appointment", **move)
+
+    assert stale.verdict == "revise"
+    assert "appointments.APPT501.status" in stale.message
+    assert refused.verdict == "block"
+    assert 'The status of appointment APPT501 is "cancelled".' in refused.message
+
+
+def test_a_supplier_is_entered_once_it_was_listed(session: Session) -> None:
+    read(session, "find_patient_by_email", BY_EMAIL, "mira_holt_2041")
+    read(session, "list_patient_medical_records", {"patient_id": "mira_holt_2041"}, RECORDS)
+    change = {
+        "record_id": "REC301",
+        "medication": "Ezetimibe 10 mg",
+        "supplier_company": "Maple (Heart) Ltd",
+        "brand_name": "Eze Maple",
+        "price_usd": 4.9,
+    }
+
+    unlisted = propose(session, "update_prescription_supplier", **change)
+    read(session, "list_medication_suppliers", {"medication": "Ezetimibe"}, SUPPLIERS)
+    listed = propose(session, "update_prescription_supplier", **change)
+
+    assert unlisted.verdict == "revise"
+    assert [str(one) for one in unlisted.reads] == ['list_medication_suppliers(medication="Ezetimibe 10 mg")']
+    assert listed.verdict == "allow"

@@ -28,8 +28,8 @@ patient_paths contains ["auth", "patient_id"] if not from_host
 
 # METADATA
 # title: The patient as messages name them
-patient := text.show(patient_id) if {
-	patient_id
+patient := text.show(id) if {
+	id := patient_id
 } else := "who is not known"
 
 # METADATA
