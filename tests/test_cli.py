@@ -47,7 +47,7 @@ def first_vector(verdict: str) -> dict[str, Any]:
 
 
 def test_the_demo_shows_the_refused_and_then_the_corrected_refund() -> None:
-    done = run("demo")
+    done = run("demo", str(CONVERSATIONS))
     assert done.returncode == 0
     refund = done.stdout.split("\n# ")[0]
     assert [text.strip() for text in refund.splitlines() if text.strip().startswith("gate:")] == [

@@ -19,6 +19,7 @@ USED = ("cancel a pending order", "modify items, the gift card just covers the d
 IDLE = {
     "retail": {"common.no_repeat_write", "retail.cancel_reason"},
     "telecom": {"common.no_repeat_write", "telecom.refuel_limit"},
+    "telehealth": {"common.no_repeat_write"},
 }
 
 

@@ -1,0 +1,98 @@
+# METADATA
+# title: What is enforced in telehealth
+# description: |
+#   The one page that lists the predicates of every write. A predicate that is not listed here guards nothing. This file
+#   is written from the predicates' `guards` (`make compile`, or `ledgeragent domain compile`); edit those.
+# schemas:
+#   - input: schema["gate_input.schema"]
+package ledgeragent.telehealth
+
+import data.ledgeragent.gate
+import data.ledgeragent.gate.overrides
+
+default decision := {
+	"contract": "ledgeragent.decision/1",
+	"request": "",
+	"verdict": "block",
+	"findings": [{
+		"predicate": "gate.input",
+		"status": "violated",
+		"verdict": "block",
+		"mode": "enforce",
+		"message": "The gate cannot judge: its generated data (data.json) is not loaded.",
+		"paths": [],
+		"missing": [],
+	}],
+	"predicates": [],
+	"overrides": [],
+	"obligations": [],
+	"policy": {"revision": "none"},
+}
+
+# METADATA
+# title: The decision on the proposed call
+# entrypoint: true
+decision := gate.decide("telehealth", _declared, predicates)
+
+# METADATA
+# title: The same decision without the deployment's overrides, for proving a revision before it is used
+# entrypoint: true
+proof := undiluted if {
+	undiluted := decision with data.ledgeragent_overrides as {}
+}
+
+# Of the generated data no more than this call needs: whatever is handed to a function is copied.
+_declared := {
+	"optional": data.ledgeragent.telehealth.declared.optional,
+	"protected": data.ledgeragent.telehealth.declared.protected,
+	"revision": data.ledgeragent.telehealth.declared.revision,
+	"tools": {tool: declared |
+		tool := input.action.tool
+		declared := data.ledgeragent.telehealth.declared.tools[tool]
+	},
+}
+
+# METADATA
+# title: The thresholds, reasons and tables in force
+settings[key] := overrides.setting("telehealth", key, own) if some key, own in data.ledgeragent.telehealth.defaults
+
+default predicates := {}
+
+predicates := guarding[input.action.tool]
+
+guarding["cancel_appointment"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"telehealth.appointment_open": data.ledgeragent.telehealth.appointment_open,
+	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
+	"telehealth.owner": data.ledgeragent.telehealth.owner,
+}
+
+guarding["reschedule_appointment"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"telehealth.appointment_open": data.ledgeragent.telehealth.appointment_open,
+	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
+	"telehealth.owner": data.ledgeragent.telehealth.owner,
+	"telehealth.slot_in_schedule": data.ledgeragent.telehealth.slot_in_schedule,
+}
+
+guarding["schedule_appointment"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
+	"telehealth.owner": data.ledgeragent.telehealth.owner,
+	"telehealth.slot_in_schedule": data.ledgeragent.telehealth.slot_in_schedule,
+}
+
+guarding["update_medical_record_note"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
+	"telehealth.owner": data.ledgeragent.telehealth.owner,
+	"telehealth.record_observed": data.ledgeragent.telehealth.record_observed,
+}
+
+guarding["update_prescription_supplier"] := {
+	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
+	"telehealth.owner": data.ledgeragent.telehealth.owner,
+	"telehealth.record_observed": data.ledgeragent.telehealth.record_observed,
+	"telehealth.supplier_quote_observed": data.ledgeragent.telehealth.supplier_quote_observed,
+}
