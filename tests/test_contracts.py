@@ -54,7 +54,7 @@ DECISION: dict[str, Any] = {
     "predicates": ["retail.order_pending"],
     "overrides": [
         {
-            "predicate": "retail.order_pending",
+            "target": "retail.order_pending",
             "mode": "shadow",
             "verdict": "",
             "owner": "o",
@@ -106,6 +106,15 @@ TOOLS = toy.but(
     ("tools", [toy.but(_READ, ("parameters", PARAMETERS), ("facts/1", _AUTHENTICATION["facts"][0])), _WRITE, _NONE]),
     ("tools/1/unguarded", {"owner": "o", "reason": "r"}),
 )
+OVERRIDES: dict[str, Any] = {
+    "retail": {
+        "predicates": {
+            "retail.cancel_reason": {"mode": "off", "owner": "o", "reason": "r", "expires": "2026-12-31"},
+            "retail.gift_card_covers": {"verdict": "block", "owner": "o", "reason": "r", "expires": "2026-12-31"},
+        },
+        "settings": {"cancel_reasons": {"value": ["x"], "owner": "o", "reason": "r", "expires": "2026-12-31"}},
+    },
+}
 
 VALID = [
     ("gate_input", GATE_INPUT),
@@ -113,6 +122,7 @@ VALID = [
     ("record", RECORD),
     ("record", OUTCOME),
     ("tools", TOOLS),
+    ("overrides", OVERRIDES),
 ]
 
 # The documents are read as JSON text, as they travel; whole floats are integers in it.
