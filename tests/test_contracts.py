@@ -153,6 +153,8 @@ def places(document: Any, above: str = "") -> Iterator[str]:
 def mutated(draw: st.DrawFn, document: dict[str, Any]) -> Any:
     """A valid document in which one to three places were deleted, replaced, or given a stranger beside them."""
     for _ in range(draw(st.integers(1, 3))):
+        if not document:
+            break
         place = draw(st.sampled_from(sorted(places(document))))
         how = draw(st.sampled_from(["delete", "replace", "swap", "add"]))
         if how == "add":
