@@ -28,7 +28,7 @@ def source(folder: Path, document: Any) -> str:
 
 
 OPENAI = {"name": "deploy", "description": "Deploy.", "parameters": PARAMETERS}
-MCP_TOOL = {
+MCP_TOOL: dict[str, Any] = {
     "name": "deploy",
     "description": "Deploy.",
     "inputSchema": PARAMETERS,
@@ -50,7 +50,8 @@ def test_every_usual_form_gives_the_same_definition(tmp_path: Path, document: An
 
 
 def test_what_an_mcp_source_says_about_effects_is_only_a_hint(tmp_path: Path) -> None:
-    [tool] = read_tools(source(tmp_path, {"tools": [MCP_TOOL]}))
+    annotations = {**MCP_TOOL["annotations"], "idempotentHint": '"deploy", }', "otherHint": True}
+    [tool] = read_tools(source(tmp_path, {"tools": [{**MCP_TOOL, "annotations": annotations}]}))
     assert tool.hints == ("destructiveHint true", "readOnlyHint false")
 
 

@@ -23,6 +23,7 @@ from ledgeragent.errors import BadInput
 from ledgeragent.jsonio import parse
 
 MCP: Final = "mcp:"
+_HINTS: Final = ("destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint")
 _START_SECONDS: Final = 30
 _KEPT: Final = frozenset(Parameters.model_fields)
 _ANNOTATIONS: Final = frozenset(
@@ -111,7 +112,7 @@ def _definition(tool: Any, place: str) -> Definition:
         name,
         str(body.get("description") or body.get("title") or name),
         {"type": "object", "properties": {}} if parameters is None else parameters,
-        tuple(f"{key} {json.dumps(value)}" for key, value in sorted(hints.items()) if key.endswith("Hint")),
+        tuple(f"{key} {json.dumps(hints[key])}" for key in _HINTS if isinstance(hints.get(key), bool)),
     )
 
 
