@@ -100,6 +100,13 @@ def test_an_input_of_megabytes_is_judged(engine: Embedded) -> None:
     assert engine.evaluate("small", "decision", {"say": "hello", "more": ["x" * 100] * 150_000}) == EXPECTED
 
 
+def test_a_module_with_many_texts_gets_the_memory_it_asks_for(opa_binary: Path, tmp_path: Path) -> None:
+    texts = [f"{number:06} " + "x" * 1000 for number in range(1000)]
+    many = f"package ledgeragent.small\n\ndecision := {json.dumps(texts)}[input.at]\n\nproof := 1\n"
+    with Embedded(bundle_module(small_from(many, opa_binary, tmp_path))) as engine:
+        assert engine.evaluate("small", "decision", {"at": 999}) == texts[999]
+
+
 def test_a_failed_evaluation_leaves_the_engine_usable(engine: Embedded, opa_binary: Path, tmp_path: Path) -> None:
     fails = REGO.replace('"%s is %d"', "input.format")
     with Embedded(bundle_module(small_from(fails, opa_binary, tmp_path))) as failing:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+import opapywasm.runtime
 from opapywasm import (
     UNDEFINED,
     OpaBuiltinError,
@@ -48,10 +49,15 @@ DEFAULT_TIMEOUT: Final = 5.0
 
 _POOL_SIZE: Final = 4
 _MEMORY_PAGES: Final = 4096  # 64 KiB each: 256 MiB for one instance, room for an input of the largest size
+_FIRST_PAGES: Final = 256
 _MAX_MODULE_BYTES: Final = 64_000_000
 
 # opa-py-wasm warns whenever a module holds more than 128 KiB of texts, as any real one does. Nobody can act on it.
 logging.getLogger("opapywasm.runtime").addFilter(lambda record: "larger initial memory" not in str(record.msg))
+
+# opa-py-wasm has no setting for the memory an instance begins with: it gives two pages, and an OPA module with the
+# texts of several domains asks for more and is refused. Pages that nobody touches cost nothing.
+opapywasm.runtime._DEFAULT_MEMORY_PAGES = _FIRST_PAGES
 
 
 @dataclass(frozen=True)
