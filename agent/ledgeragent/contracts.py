@@ -207,7 +207,7 @@ class FactRule(Contract):
     value: str
     """Template of the value: `{result}`, `{result.x}`, `{each.x}`, or a text with placeholders."""
     parse: str = "json"
-    """`json`, `text`, or `module:function` for prose (takes the text, returns a JSON value)."""
+    """`json`, `list` (JSON that must be a list), `text`, or `module:function` for prose (text in, JSON value out)."""
     mode: Literal["replace", "once", "union"] = "replace"
     each: str | None = None
     """Template of a list (or map): the rule applies to each element, named `each`."""
