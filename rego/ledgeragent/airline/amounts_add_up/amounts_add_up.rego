@@ -9,7 +9,7 @@
 #   remedy: Work the price out again, tell the customer, and divide exactly that among their payment methods.
 #   severity: medium
 #   policy: Book flight (payment, travel insurance, checked bags)
-#   evidence: ["flights.{number}.{date}.prices.{arguments.cabin}?"]
+#   evidence: ["flights.{number}.{date}?"]
 # schemas:
 #   - input: schema["gate_input.schema"]
 #   - input.ledger: schema.airline["ledger.schema"]
@@ -46,7 +46,9 @@ _insurance := money.cents(data.ledgeragent.airline.settings.insurance_fee) * fac
 
 _insurance := 0 if input.action.arguments.insurance == "no"
 
-_bags := money.cents(data.ledgeragent.airline.settings.bag_fee) * input.action.arguments.nonfree_baggages
+_bags := money.cents(data.ledgeragent.airline.settings.bag_fee) * input.action.arguments.nonfree_baggages if {
+	is_number(input.action.arguments.nonfree_baggages)
+}
 
 verdict := "revise"
 

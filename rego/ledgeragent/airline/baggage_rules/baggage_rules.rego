@@ -40,10 +40,14 @@ evidence contains path if {
 
 evidence contains facts.profile_path("membership") if not _takes_bags_away
 
-evidence contains facts.reservation_path(field) if {
+evidence contains facts.reservation_path("cabin") if {
 	not facts.is_booking
 	not _takes_bags_away
-	some field in ["cabin", "passengers"]
+}
+
+evidence contains facts.reservation_path("passengers") if {
+	not facts.is_booking
+	not _takes_bags_away
 }
 
 holds if {
@@ -65,7 +69,9 @@ _takes_bags_away if {
 
 _is_charged_wrongly if input.action.arguments.nonfree_baggages != _to_pay_for
 
-_to_pay_for := max([0, input.action.arguments.total_baggages - _free])
+_to_pay_for := max([0, input.action.arguments.total_baggages - _free]) if {
+	is_number(input.action.arguments.total_baggages)
+}
 
 _free := _allowance * facts.passenger_count
 
@@ -86,9 +92,9 @@ message := text.join([
 	"Reservation ",
 	text.show(facts.reservation_id),
 	" has ",
-	format_int(facts.reservation.total_baggages, 10),
+	text.number(facts.reservation.total_baggages),
 	" checked bags; the call would leave ",
-	format_int(input.action.arguments.total_baggages, 10),
+	text.number(input.action.arguments.total_baggages),
 	". Bags can be added but not removed.",
 ]) if {
 	_takes_bags_away
@@ -98,14 +104,14 @@ message := text.join([
 	" member in ",
 	text.show(_cabin),
 	" with ",
-	format_int(facts.passenger_count, 10),
+	text.number(facts.passenger_count),
 	" passengers ",
-	format_int(_free, 10),
+	text.number(_free),
 	" bags are free: of ",
-	format_int(input.action.arguments.total_baggages, 10),
+	text.number(input.action.arguments.total_baggages),
 	" bags ",
-	format_int(_to_pay_for, 10),
+	text.number(_to_pay_for),
 	" are to be paid for, the call says ",
-	format_int(input.action.arguments.nonfree_baggages, 10),
+	text.number(input.action.arguments.nonfree_baggages),
 	".",
 ])

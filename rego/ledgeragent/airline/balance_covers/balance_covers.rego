@@ -12,11 +12,12 @@
 #   policy: Book flight (payment); Modify flight (payment)
 #   evidence:
 #     - "auth.user_id?"
-#     - "users.{principal}.payment_methods.{id}.source?"
-#     - "users.{principal}.payment_methods.{id}.amount?"
-#   reads:
-#     - "flights.{number}.{date}.prices.{arguments.cabin}"
-#     - "reservations.{arguments.reservation_id}.{flights,cabin,passengers,nonfree_baggages}"
+#     - "users.{principal}.payment_methods.{id}?"
+#     - "flights.{number}.{date}.prices.{arguments.cabin}?"
+#     - "reservations.{arguments.reservation_id}.cabin?"
+#     - "reservations.{arguments.reservation_id}.flights?"
+#     - "reservations.{arguments.reservation_id}.nonfree_baggages?"
+#     - "reservations.{arguments.reservation_id}.passengers?"
 # schemas:
 #   - input: schema["gate_input.schema"]
 #   - input.ledger: schema.airline["ledger.schema"]
@@ -44,6 +45,12 @@ evidence contains facts.method_field_path(id, "source") if some id in _decisive
 evidence contains facts.method_field_path(id, "amount") if {
 	some id in _decisive
 	_has_balance(id)
+}
+
+# All of these are known here: without one of them the predicate is silent.
+evidence contains path if {
+	count(_uncovered) > 0
+	some path in _price_paths
 }
 
 holds if count(_uncovered) == 0
@@ -92,6 +99,7 @@ _is_about_bags if input.action.tool == "update_reservation_baggages"
 
 _fee := money.cents(data.ledgeragent.airline.settings.bag_fee) * max([0, added]) if {
 	is_number(facts.reservation.nonfree_baggages)
+	is_number(input.action.arguments.nonfree_baggages)
 	added := input.action.arguments.nonfree_baggages - facts.reservation.nonfree_baggages
 }
 
@@ -122,10 +130,11 @@ _unpriced if {
 
 _price_paths contains facts.reservation_path("nonfree_baggages") if _is_about_bags
 
-_price_paths contains facts.reservation_path(field) if {
-	_changes_flights
-	some field in ["cabin", "flights", "passengers"]
-}
+_price_paths contains facts.reservation_path("cabin") if _changes_flights
+
+_price_paths contains facts.reservation_path("flights") if _changes_flights
+
+_price_paths contains facts.reservation_path("passengers") if _changes_flights
 
 _price_paths contains facts.offer_field_path(flight, "prices") if {
 	_changes_flights

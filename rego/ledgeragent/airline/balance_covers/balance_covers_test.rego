@@ -51,11 +51,23 @@ short(holds, due, paths) := given.violated(
 )
 
 test_violated_by_one_cent_too_little if {
-	paths := [["auth", "user_id"], balance, source]
-	given.of(id, given.claim(given.book, balance, 159.99)) == short("$159.99", "$160.00", paths)
-	given.of(id, given.claim(given.change_bags, balance, 49.99)) == short("$49.99", "$50.00", paths)
-	given.of(id, given.claim(dearer, balance, 479.99)) == short("$479.99", "$480.00", paths)
-	given.of(id, given.claim(partly_new, balance, 99.99)) == short("$99.99", "$100.00", paths)
+	always := [["auth", "user_id"], balance, source]
+	given.of(id, given.claim(given.book, balance, 159.99)) == short("$159.99", "$160.00", always)
+	given.of(id, given.claim(given.change_bags, balance, 49.99)) == short(
+		"$49.99",
+		"$50.00",
+		sort(array.concat(always, [reserved("nonfree_baggages")])),
+	)
+	trip := array.concat(always, [reserved("cabin"), reserved("flights"), reserved("passengers")])
+	given.of(id, given.claim(dearer, balance, 479.99)) == short("$479.99", "$480.00", sort(array.concat(trip, [
+		["flights", "LA101", "2026-03-10", "prices", "business"],
+		["flights", "LA102", "2026-03-10", "prices", "business"],
+	])))
+	given.of(id, given.claim(partly_new, balance, 99.99)) == short(
+		"$99.99",
+		"$100.00",
+		sort(array.concat(trip, [["flights", "LA102", "2026-03-11", "prices", "economy"]])),
+	)
 }
 
 test_amounts_of_one_method_are_taken_together if {

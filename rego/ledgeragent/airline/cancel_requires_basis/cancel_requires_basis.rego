@@ -73,7 +73,7 @@ message := text.join([
 	"), it was booked at ",
 	text.show(facts.reservation.created_at),
 	", more than ",
-	format_int(_window / 3600, 10),
+	text.number(_window / 3600),
 	" hours ago, it has no travel insurance, and the airline cancelled none of its flights (",
 	text.list(_statuses),
 	").",

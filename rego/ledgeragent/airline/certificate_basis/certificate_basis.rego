@@ -15,7 +15,10 @@
 #     - "auth.user_id"
 #     - "users.{principal}.membership"
 #     - "users.{principal}.reservations"
-#     - "reservations.{id}.{user_id,cabin,insurance,passengers}?"
+#     - "reservations.{id}.user_id?"
+#     - "reservations.{id}.cabin?"
+#     - "reservations.{id}.insurance?"
+#     - "reservations.{id}.passengers?"
 #     - "seen_flights.{id}?"
 #     - "flight_status.{number}.{date}?"
 #   reads: [history, siblings]
@@ -104,6 +107,7 @@ _was_seen(id, status) if {
 
 _flights(id) := [flight |
 	some name in input.ledger.seen_flights[id]
+	is_string(name)
 	[flight_number, date] := split(name, " ")
 	flight := {"flight_number": flight_number, "date": date}
 ]
@@ -137,10 +141,9 @@ _could_be_eligible(id) if _is_eligible(id)
 
 _could_be_eligible(_) if facts.unknown(facts.profile_path("membership"))
 
-_could_be_eligible(id) if {
-	some field in ["cabin", "insurance"]
-	facts.unknown(["reservations", id, field])
-}
+_could_be_eligible(id) if facts.unknown(["reservations", id, "cabin"])
+
+_could_be_eligible(id) if facts.unknown(["reservations", id, "insurance"])
 
 _wanted(id) := {["reservations", id, "passengers"], ["seen_flights", id]} | (_of_eligibility(id) | _of_status(id))
 
@@ -190,7 +193,7 @@ message := text.join([
 	"The reservations of this customer justify no further certificate of ",
 	money.dollars(_amount),
 	": ",
-	format_int(count(_sent), 10),
+	text.number(count(_sent)),
 	" of this amount were already sent in this conversation.",
 ]) if {
 	_is_used_up
@@ -221,7 +224,7 @@ message := text.join([
 _incidents contains text.join([
 	text.show(id),
 	" (",
-	format_int(count(_passengers(id)), 10),
+	text.number(count(_passengers(id))),
 	" passengers, ",
 	ground,
 	")",

@@ -21,7 +21,7 @@ unknown(path) if cause(path)
 
 # METADATA
 # title: The day of the conversation
-today := substring(input.session.now, 0, 10)
+today := substring(input.session.now, 0, 10) if is_string(input.session.now)
 
 # METADATA
 # title: The customer of this conversation - whom the host authenticated, else whose profile was read first
@@ -89,6 +89,7 @@ _flights(flights) := flights if {
 	count(flights) > 0
 	every flight in flights {
 		is_string(flight.flight_number)
+		is_string(flight.date)
 		regex.match(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`, flight.date)
 	}
 }
@@ -145,6 +146,12 @@ offer_field_path(flight, field) := [
 # METADATA
 # title: The path of the searches for a flight's date
 searched_path(flight) := ["searched", flight.date]
+
+# METADATA
+# title: Whether a search for a flight's date was observed
+is_searched(flight) if not _not_searched(flight)
+
+_not_searched(flight) if unknown(searched_path(flight))
 
 # METADATA
 # title: The status that was read for a flight

@@ -57,7 +57,7 @@ _is_grounded(flight) if facts.is_booked(flight)
 
 _wrong contains flight if {
 	some flight in _ungrounded
-	not facts.unknown(facts.searched_path(flight))
+	facts.is_searched(flight)
 	not _is_stale(flight)
 }
 

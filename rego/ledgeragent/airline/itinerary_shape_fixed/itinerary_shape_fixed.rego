@@ -27,7 +27,13 @@ import data.ledgeragent.gate.text
 
 guards := {"update_reservation_flights"}
 
-evidence contains facts.reservation_path(field) if some field in ["destination", "flight_type", "flights", "origin"]
+evidence contains facts.reservation_path("destination")
+
+evidence contains facts.reservation_path("flight_type")
+
+evidence contains facts.reservation_path("flights")
+
+evidence contains facts.reservation_path("origin")
 
 # A leg that is wrong decides: then no search for another one is asked for.
 evidence contains facts.searched_path(_flight(index)) if {
@@ -85,7 +91,7 @@ _is_known(index) if {
 
 _is_left_to_the_search(flight) if {
 	is_array(facts.booked)
-	not facts.unknown(facts.searched_path(flight))
+	facts.is_searched(flight)
 	facts.cause(facts.offer_path(flight)) == "missing"
 }
 

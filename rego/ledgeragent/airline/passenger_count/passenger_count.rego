@@ -44,9 +44,9 @@ verdict := "revise" if {
 
 message := text.join([
 	"A reservation is for 1 to ",
-	format_int(_most, 10),
+	text.number(_most),
 	" passengers; the call names ",
-	format_int(_named, 10),
+	text.number(_named),
 	". Ask the customer whether to make several reservations.",
 ]) if {
 	facts.is_booking
@@ -54,8 +54,8 @@ message := text.join([
 	"Reservation ",
 	text.show(facts.reservation_id),
 	" is for ",
-	format_int(facts.passenger_count, 10),
+	text.number(facts.passenger_count),
 	" passengers; the call names ",
-	format_int(_named, 10),
+	text.number(_named),
 	". The number of passengers cannot be changed.",
 ])

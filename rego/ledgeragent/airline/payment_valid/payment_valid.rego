@@ -60,9 +60,11 @@ _limits := {source: limit |
 
 _wrong contains id if {
 	some id in _ids
-	not facts.unknown(facts.method_field_path(id, "source"))
+	not _is_unread(id)
 	not _is_allowed(id)
 }
+
+_is_unread(id) if facts.unknown(facts.method_field_path(id, "source"))
 
 verdict := "revise"
 
@@ -80,4 +82,4 @@ _described(id) := text.join([text.show(id), " (", text.show(facts.method(id).sou
 	facts.method(id)
 } else := text.join([text.show(id), " (not on the profile)"])
 
-_allowed(source, limit) := text.join([format_int(limit, 10), " ", text.show(source)])
+_allowed(source, limit) := text.join([text.number(limit), " ", text.show(source)])

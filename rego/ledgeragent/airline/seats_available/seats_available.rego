@@ -10,7 +10,7 @@
 #   severity: medium
 #   policy: Domain basic (flight); Book flight
 #   evidence:
-#     - "flights.{number}.{date}.available_seats.{arguments.cabin}?"
+#     - "flights.{number}.{date}?"
 #     - "reservations.{arguments.reservation_id}.passengers?"
 #     - "reservations.{arguments.reservation_id}.flights?"
 #     - "reservations.{arguments.reservation_id}.cabin?"
@@ -66,12 +66,12 @@ message := text.join([
 	"There are not enough free seats in ",
 	text.show(input.action.arguments.cabin),
 	" for ",
-	format_int(facts.passenger_count, 10),
+	text.number(facts.passenger_count),
 	" passengers on ",
 	text.list({_described(flight) | some flight in _unseated}),
 	". Choose another flight or cabin.",
 ])
 
-_described(flight) := text.join([facts.name(flight), " (free: ", format_int(_seats(flight), 10), ")"]) if {
+_described(flight) := text.join([facts.name(flight), " (free: ", text.number(_seats(flight)), ")"]) if {
 	is_number(_seats(flight))
 } else := text.join([facts.name(flight), " (none offered)"])
