@@ -35,7 +35,7 @@ guards := {
 }
 
 evidence contains path if {
-	count(_uncovered) > 0
+	count(_decisive) > 0
 	some path in facts.customer_paths
 }
 
@@ -83,7 +83,13 @@ _too_small contains id if {
 
 _decisive := _too_small if {
 	count(_too_small) > 0
-} else := _uncovered
+} else := _uncovered if {
+	count(_uncovered) > 0
+} else := {id |
+	some id in _ids
+	_due(id) > 0
+	facts.method(id)
+}
 
 # What the call takes from a method, in cents.
 _due(id) := sum([money.cents(entry.amount) |

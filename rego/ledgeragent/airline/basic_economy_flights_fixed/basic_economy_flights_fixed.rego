@@ -21,13 +21,15 @@ import data.ledgeragent.gate.text
 
 guards := {"update_reservation_flights"}
 
-evidence contains facts.reservation_path("cabin")
+evidence contains facts.reservation_path("cabin") if not facts.same_flights
 
-evidence contains facts.reservation_path("flights")
+evidence contains facts.reservation_path("flights") if not _is_changeable
 
 holds if facts.same_flights
 
-holds if {
+holds if _is_changeable
+
+_is_changeable if {
 	is_array(data.ledgeragent.airline.settings.changeable_cabins)
 	facts.reservation.cabin in data.ledgeragent.airline.settings.changeable_cabins
 }

@@ -27,23 +27,32 @@ import data.ledgeragent.gate.text
 
 guards := {"cancel_reservation"}
 
-evidence contains facts.reservation_path("cabin")
+# What another ground settles is not asked for.
+evidence contains facts.reservation_path("cabin") if count(_grounds - {"cabin"}) == 0
 
-evidence contains facts.reservation_path("created_at")
+evidence contains facts.reservation_path("created_at") if count(_grounds - {"created_at"}) == 0
 
-evidence contains facts.reservation_path("insurance")
+evidence contains facts.reservation_path("insurance") if count(_grounds - {"insurance"}) == 0
 
-evidence contains facts.reservation_path("flights")
+evidence contains facts.reservation_path("flights") if count(_grounds - {"flights"}) == 0
 
-evidence contains facts.status_path(flight) if some flight in facts.booked
+evidence contains facts.status_path(flight) if {
+	count(_grounds - {"flights"}) == 0
+	some flight in facts.booked
+	count(_cancelled - {facts.name(flight)}) == 0
+}
 
-holds if facts.reservation.cabin in _refundable
+holds if count(_grounds) > 0
 
-holds if facts.reservation.insurance == "yes"
+_grounds contains "cabin" if facts.reservation.cabin in _refundable
 
-holds if _age <= _window
+_grounds contains "created_at" if _age <= _window
 
-holds if {
+_grounds contains "insurance" if facts.reservation.insurance == "yes"
+
+_grounds contains "flights" if count(_cancelled) > 0
+
+_cancelled contains facts.name(flight) if {
 	some flight in facts.booked
 	facts.status(flight) == "cancelled"
 }

@@ -36,19 +36,51 @@ guards := {"send_certificate"}
 
 evidence contains path if some path in facts.customer_paths
 
-evidence contains facts.profile_path("membership")
+evidence contains path if {
+	_is_justified
+	some path in _decisive_paths
+}
 
-evidence contains facts.profile_path("reservations")
+evidence contains facts.profile_path("membership") if not _is_justified
 
-evidence contains path if some path in _open_paths
+evidence contains facts.profile_path("reservations") if not _is_justified
+
+evidence contains path if {
+	not _is_justified
+	some path in _open_paths
+}
 
 # Reservations that were not read are asked for once those that were read cannot save the call.
 evidence contains ["reservations", id, "user_id"] if {
+	not _is_justified
 	count(_open_paths) == 0
 	some id in _unread
 }
 
-holds if count(_justifying) > count(_sent)
+holds if _is_justified
+
+_is_justified if count(_justifying) > count(_sent)
+
+# What the certificate stands on, where a single reservation justifies it.
+_decisive_paths contains path if {
+	count(_justifying) == 1
+	some id in _justifying
+	some path in {["reservations", id, "user_id"], ["reservations", id, "passengers"], ["seen_flights", id]}
+}
+
+_decisive_paths contains path if {
+	count(_justifying) == 1
+	some id in _justifying
+	count(_eligibility(id)) == 1
+	some path in _eligibility(id)
+}
+
+_decisive_paths contains facts.status_path(flight) if {
+	count(_justifying) == 1
+	some id in _justifying
+	some flight in _flights(id)
+	facts.status(flight) in _grounds
+}
 
 _justifying contains id if {
 	some id in _own
@@ -80,18 +112,26 @@ _unread contains id if {
 	facts.unknown(["reservations", id, "user_id"])
 }
 
-_is_eligible(_) if facts.profile.membership in _certificates.memberships
+_is_eligible(id) if count(_eligibility(id)) > 0
 
-_is_eligible(id) if input.ledger.reservations[id].insurance == "yes"
+# The facts that let this reservation be compensated; one is enough.
+_eligibility(id) := (_by_membership | _by_insurance(id)) | _by_cabin(id)
 
-_is_eligible(id) if input.ledger.reservations[id].cabin in _certificates.cabins
+_by_membership contains facts.profile_path("membership") if facts.profile.membership in _certificates.memberships
+
+_by_insurance(id) := {["reservations", id, "insurance"] | input.ledger.reservations[id].insurance == "yes"}
+
+_by_cabin(id) := {["reservations", id, "cabin"] | input.ledger.reservations[id].cabin in _certificates.cabins}
 
 _certificates := data.ledgeragent.airline.settings.certificates
 
 # In cents.
 _amount_for(id, ground) := money.cents(_certificates.per_passenger[ground]) * count(_passengers(id))
 
-_passengers(id) := input.ledger.reservations[id].passengers if is_array(input.ledger.reservations[id].passengers)
+_passengers(id) := input.ledger.reservations[id].passengers if {
+	is_array(input.ledger.reservations[id].passengers)
+	count(input.ledger.reservations[id].passengers) > 0
+}
 
 _is_grounded(id, "cancelled") if _was_seen(id, "cancelled")
 

@@ -216,6 +216,7 @@ test_violated_by_odd_values if {
 		given.of(id, given.claim(certificate, seen, value)) != "holds"
 		given.of(id, given.claim(certificate, status, value)) != "holds"
 		given.of(id, given.reserve(certificate, "passengers", value)) != "holds"
+		given.of(id, asking(given.reserve(certificate, "passengers", value), 0)) != "holds"
 		given.of(id, given.reserve(regular, "insurance", value)).verdict == "block"
 		given.of(id, given.reserve(regular, "cabin", value)).verdict == "block"
 	}

@@ -166,4 +166,7 @@ status_path(flight) := ["flight_status", flight.flight_number, flight.date]
 passenger_count := count(input.action.arguments.passengers) if {
 	is_booking
 	is_array(input.action.arguments.passengers)
-} else := count(reservation.passengers) if is_array(reservation.passengers)
+} else := count(reservation.passengers) if {
+	is_array(reservation.passengers)
+	count(reservation.passengers) > 0
+}

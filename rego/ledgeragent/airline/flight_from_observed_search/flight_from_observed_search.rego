@@ -24,7 +24,14 @@ guards := {"book_reservation", "update_reservation_flights"}
 
 evidence contains facts.reservation_path("flights") if {
 	not facts.is_booking
-	count(_ungrounded) > 0
+	some flight in facts.chosen
+	not facts.is_offered(flight)
+}
+
+evidence contains facts.offer_path(flight) if {
+	some flight in facts.chosen
+	facts.is_offered(flight)
+	not facts.is_booked(flight)
 }
 
 # One flight that is wrong decides: then no search for another one is asked for.

@@ -27,13 +27,25 @@ import data.ledgeragent.gate.text
 
 guards := {"update_reservation_flights"}
 
-evidence contains facts.reservation_path("destination")
+evidence contains facts.reservation_path("destination") if not facts.same_flights
 
-evidence contains facts.reservation_path("flight_type")
+evidence contains facts.reservation_path("flight_type") if not facts.same_flights
 
-evidence contains facts.reservation_path("flights")
+evidence contains facts.reservation_path("origin") if not facts.same_flights
 
-evidence contains facts.reservation_path("origin")
+evidence contains facts.reservation_path("flights") if facts.same_flights
+
+evidence contains facts.reservation_path("flights") if {
+	some flight in facts.chosen
+	not facts.is_offered(flight)
+}
+
+evidence contains facts.offer_path(flight) if {
+	not facts.same_flights
+	some flight in facts.chosen
+	facts.is_offered(flight)
+	not _flies_reserved_route(flight)
+}
 
 # A leg that is wrong decides: then no search for another one is asked for.
 evidence contains facts.searched_path(_flight(index)) if {
@@ -71,13 +83,17 @@ _connects(0)
 _connects(index) if _leg(index - 1).destination == _leg(index).origin
 
 # A flight number flies one route, whatever the date.
-_leg(index) := legs[0] if {
-	legs := [leg |
-		some leg in facts.booked
-		leg.flight_number == _flight(index).flight_number
-	]
-	count(legs) > 0
-} else := facts.offer(_flight(index))
+_flies_reserved_route(flight) if {
+	some leg in facts.booked
+	leg.flight_number == flight.flight_number
+}
+
+_leg(index) := facts.offer(_flight(index)) if {
+	facts.is_offered(_flight(index))
+} else := [leg |
+	some leg in facts.booked
+	leg.flight_number == _flight(index).flight_number
+][0]
 
 _unknown_legs contains index if {
 	some index, _ in facts.chosen

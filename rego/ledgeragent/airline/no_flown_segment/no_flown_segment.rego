@@ -23,11 +23,15 @@ import data.ledgeragent.gate.text
 
 guards := {"cancel_reservation", "update_reservation_flights"}
 
-evidence contains facts.reservation_path("flights")
+evidence contains facts.reservation_path("flights") if not _cabin_stays
 
-evidence contains facts.reservation_path("cabin") if _changes_flights
+evidence contains facts.reservation_path("cabin") if {
+	_changes_flights
+	not _nothing_was_flown
+}
 
 evidence contains facts.status_path(flight) if {
+	not _cabin_stays
 	count(_flown) == 0
 	some flight in facts.booked
 	flight.date == facts.today
@@ -35,6 +39,7 @@ evidence contains facts.status_path(flight) if {
 
 # Before today only a status that went stale can still save the flight: one that was never read counts as flown.
 evidence contains facts.status_path(flight) if {
+	not _cabin_stays
 	count(_flown) == 0
 	some flight in facts.booked
 	flight.date < facts.today
@@ -42,13 +47,16 @@ evidence contains facts.status_path(flight) if {
 }
 
 evidence contains facts.status_path(flight) if {
+	not _cabin_stays
 	some flight in _flown
 	not _is_unread(flight)
 }
 
 holds if _cabin_stays
 
-holds if {
+holds if _nothing_was_flown
+
+_nothing_was_flown if {
 	is_array(facts.booked)
 	every flight in facts.booked { _not_flown(flight) }
 }

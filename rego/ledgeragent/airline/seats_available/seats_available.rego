@@ -24,20 +24,21 @@ import data.ledgeragent.gate.text
 
 guards := {"book_reservation", "update_reservation_flights"}
 
-evidence contains facts.offer_field_path(flight, "available_seats") if some flight in _unseated
+evidence contains facts.offer_field_path(flight, "available_seats") if some flight in _claimed
 
 evidence contains facts.reservation_path("passengers") if {
 	not facts.is_booking
-	count(_unseated) > 0
+	count(_claimed) > 0
 }
 
+# Whether a flight stays decides only where there are too few seats.
 evidence contains facts.reservation_path("flights") if {
 	not facts.is_booking
-	count(_unseated) > 0
+	count(_scarce) > 0
 }
 
 evidence contains facts.reservation_path("cabin") if {
-	some flight in _unseated
+	some flight in _scarce
 	facts.is_booked(flight)
 }
 
@@ -46,12 +47,20 @@ holds if {
 	count(_unseated) == 0
 }
 
-_unseated contains flight if {
+# The flights on which the call takes seats that a search has shown.
+_claimed contains flight if {
 	some flight in facts.chosen
 	facts.is_offered(flight)
 	not facts.is_kept(flight)
+}
+
+_scarce contains flight if {
+	some flight in facts.chosen
+	facts.is_offered(flight)
 	not _has_seats(flight)
 }
+
+_unseated := _claimed & _scarce
 
 _has_seats(flight) if {
 	is_number(_seats(flight))

@@ -54,6 +54,7 @@ test_a_flight_that_stays_in_another_cabin_needs_the_seats_that_a_search_showed i
 	found.status == "violated"
 	found.paths == [
 		array.concat(full, ["business"]),
+		["flights", "LA102", "2026-03-10", "available_seats", "business"],
 		reserved("cabin"),
 		reserved("flights"),
 		reserved("passengers"),
@@ -87,7 +88,7 @@ test_violated_by_odd_values if {
 		given.of(id, given.claim(given.book, ["flights", "LA201", "2026-03-11"], value)) != "holds"
 		given.of(id, given.claim(given.book, ["flights", "LA201", "2026-03-11", "available_seats"], value)) != "holds"
 	}
-	every value in [null, true, 2, "ab", {"a": 1}] {
+	every value in [null, true, 2, "ab", {"a": 1}, []] {
 		given.of(id, given.reserve(given.change_flights, "passengers", value)).status == "violated"
 	}
 }
