@@ -55,11 +55,11 @@ test_violated_by_a_cabin_without_a_price if given.of(id, given.forget(given.book
 test_the_fees_are_policy_data if {
 	dearer := object.union(data.ledgeragent.airline.settings, {"insurance_fee": 40, "bag_fee": 60})
 	request := given.argue(given.book, "nonfree_baggages", 1)
-	given.of(id, paying(request, 440)) == "holds" with data.ledgeragent.airline.settings as dearer
+	given.under(dearer, id, paying(request, 440)) == "holds"
 	every name in ["insurance_fee", "bag_fee"] {
 		every value in [null, "30", [30]] {
 			odd := given.settings(name, value)
-			given.of(id, given.book).status == "violated" with data.ledgeragent.airline.settings as odd
+			given.under(odd, id, given.book).status == "violated"
 		}
 	}
 }

@@ -1,9 +1,9 @@
 # METADATA
 # title: Bags are only added, and exactly those beyond the free allowance are paid for
 # description: |
-#   A change of bags leaves at least as many as the reservation has. The bags that are paid for are those beyond the free
-#   ones: the allowance per passenger for the customer's membership and the cabin (policy data `settings.free_bags`)
-#   times the number of passengers.
+#   A change of bags leaves at least as many as the reservation has. The bags that are paid for are those beyond the
+#   free ones: the allowance per passenger for the customer's membership and the cabin (policy data
+#   `settings.free_bags`) times the number of passengers.
 # custom:
 #   id: airline.baggage_rules
 #   remedy: Work out how many bags are free for this membership, cabin and number of passengers, and correct the call.

@@ -95,11 +95,11 @@ test_unknown_without_evidence if {
 
 test_the_allowances_are_policy_data if {
 	none := given.settings("free_bags", {"silver": {"economy": 0}})
-	given.of(id, bags(given.book, 4, 4)) == "holds" with data.ledgeragent.airline.settings as none
-	given.of(id, given.book).verdict == "revise" with data.ledgeragent.airline.settings as none
+	given.under(none, id, bags(given.book, 4, 4)) == "holds"
+	given.under(none, id, given.book).verdict == "revise"
 	every value in [null, "2", [2], {}] {
 		odd := given.settings("free_bags", {"silver": {"economy": value}})
-		given.of(id, given.book).verdict == "revise" with data.ledgeragent.airline.settings as odd
+		given.under(odd, id, given.book).verdict == "revise"
 	}
 }
 

@@ -1,10 +1,10 @@
 # METADATA
 # title: A gift card or certificate covers what it is to pay
 # description: |
-#   Each gift card or certificate of the call holds, as last read, at least what the call takes from it: the amount named
-#   in a booking, the fee of the bags that are added and paid for, or what the changed flights cost more than the old
-#   ones. Nothing to pay needs no balance. A method that is not on the profile is left to airline.payment_valid. A price
-#   that was not observed, or is stale, leaves this predicate silent.
+#   Each gift card or certificate of the call holds, as last read, at least what the call takes from it: the amount
+#   named in a booking, the fee of the bags that are added and paid for, or what the changed flights cost more than the
+#   old ones. Nothing to pay needs no balance. A method that is not on the profile is left to airline.payment_valid. A
+#   price that was not observed, or is stale, leaves this predicate silent.
 # custom:
 #   id: airline.balance_covers
 #   remedy: Read the profile, tell the customer what is to be paid and what the method holds, and let them choose.

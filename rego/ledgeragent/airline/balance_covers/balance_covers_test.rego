@@ -97,7 +97,9 @@ test_a_method_that_is_not_on_the_profile_is_left_to_payment_valid if {
 	request := given.argue(dearer, "payment_id", "gift_card_9")
 	given.of(id, request) == "holds"
 	given.of("airline.payment_valid", request).status == "violated"
-	given.missing(given.of(id, given.put(request, ["stale"], [array.concat(methods, ["?"])]))) == {concat(".", array.concat(methods, ["gift_card_9", "source"])): "stale"}
+	given.missing(given.of(id, given.put(request, ["stale"], [array.concat(methods, ["?"])]))) == {
+		concat(".", array.concat(methods, ["gift_card_9", "source"])): "stale",
+	}
 }
 
 test_a_price_that_was_not_observed_leaves_it_silent if {
@@ -113,7 +115,10 @@ test_a_price_that_was_not_observed_leaves_it_silent if {
 }
 
 test_one_balance_that_is_too_small_decides if {
-	request := given.outdate(paying([["gift_card_1", 500], ["certificate_1", 1]]), array.concat(methods, ["certificate_1", "amount"]))
+	request := given.outdate(
+		paying([["gift_card_1", 500], ["certificate_1", 1]]),
+		array.concat(methods, ["certificate_1", "amount"]),
+	)
 	given.of(id, request) == short("$160.00", "$500.00", [["auth", "user_id"], balance, source])
 }
 
@@ -129,9 +134,9 @@ test_unknown_without_evidence if {
 
 test_the_fee_is_policy_data if {
 	dear := given.settings("bag_fee", 160.01)
-	given.of(id, given.change_bags).status == "violated" with data.ledgeragent.airline.settings as dear
+	given.under(dear, id, given.change_bags).status == "violated"
 	every value in [null, "50", [50]] {
-		given.of(id, given.change_bags).status == "violated" with data.ledgeragent.airline.settings as given.settings("bag_fee", value)
+		given.under(given.settings("bag_fee", value), id, given.change_bags).status == "violated"
 	}
 }
 
@@ -149,7 +154,8 @@ test_violated_by_a_balance_that_is_no_number if {
 
 test_violated_by_prices_that_are_no_numbers if {
 	every value in [null, true, "1", [1], {}] {
-		given.of(id, given.claim(dearer, ["flights", "LA101", "2026-03-10", "prices", "business"], value)).message == cannot_be_told
+		price := ["flights", "LA101", "2026-03-10", "prices", "business"]
+		given.of(id, given.claim(dearer, price, value)).message == cannot_be_told
 		given.of(id, given.claim(dearer, array.concat(reserved("flights"), ["0", "price"]), value)).status == "violated"
 		given.of(id, given.reserve(given.change_bags, "nonfree_baggages", value)).status == "violated"
 		given.of(id, given.claim(partly_new, array.concat(reserved("flights"), ["0", "price"]), value)).status == "violated"

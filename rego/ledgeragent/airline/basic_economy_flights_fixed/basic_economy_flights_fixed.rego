@@ -1,8 +1,8 @@
 # METADATA
 # title: The flights of a basic economy reservation stay as they are
 # description: |
-#   Either the reservation's cabin is one whose flights may be changed (policy data `settings.changeable_cabins`), or the
-#   call names exactly the flights and dates that the reservation has. The cabin may change.
+#   Either the reservation's cabin is one whose flights may be changed (policy data `settings.changeable_cabins`), or
+#   the call names exactly the flights and dates that the reservation has. The cabin may change.
 # custom:
 #   id: airline.basic_economy_flights_fixed
 #   remedy: Tell the customer that basic economy flights cannot be changed; the cabin can, with the same flights.

@@ -53,10 +53,10 @@ test_unknown_while_it_could_still_hold if {
 
 test_the_cabins_are_policy_data if {
 	open := given.settings("changeable_cabins", ["basic_economy"])
-	given.of(id, basic) == "holds" with data.ledgeragent.airline.settings as open
-	given.of(id, given.change_flights).verdict == "block" with data.ledgeragent.airline.settings as open
+	given.under(open, id, basic) == "holds"
+	given.under(open, id, given.change_flights).verdict == "block"
 	every value in [null, "economy", {"any": "economy"}] {
-		given.of(id, given.change_flights).verdict == "block" with data.ledgeragent.airline.settings as given.settings("changeable_cabins", value)
+		given.under(given.settings("changeable_cabins", value), id, given.change_flights).verdict == "block"
 	}
 }
 

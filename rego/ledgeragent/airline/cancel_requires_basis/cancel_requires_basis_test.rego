@@ -27,7 +27,8 @@ test_holds_for_a_flight_that_the_airline_cancelled if {
 test_holds_for_business_and_for_insurance_whatever_else_is_known if {
 	every ground in [{"cabin": "business"}, {"insurance": "yes"}] {
 		given.of(id, given.claim(given.cancel, ["reservations", "RES001"], ground)) == "holds"
-		given.of(id, given.claim(given.forget(given.cancel, ["flight_status"]), ["reservations", "RES001"], ground)) == "holds"
+		unread := given.forget(given.cancel, ["flight_status"])
+		given.of(id, given.claim(unread, ["reservations", "RES001"], ground)) == "holds"
 	}
 }
 
@@ -76,22 +77,22 @@ test_unknown_while_a_ground_is_not_known if {
 
 test_the_cabins_and_the_window_are_policy_data if {
 	shorter := given.settings("cancel_window_hours", 2)
-	given.of(id, given.claim(groundless, created, "2026-03-02T08:00:00")) == "holds" with data.ledgeragent.airline.settings as shorter
-	found := given.of(id, given.claim(groundless, created, "2026-03-02T07:59:59")) with data.ledgeragent.airline.settings as shorter
+	given.under(shorter, id, given.claim(groundless, created, "2026-03-02T08:00:00")) == "holds"
+	found := given.under(shorter, id, given.claim(groundless, created, "2026-03-02T07:59:59"))
 	contains(found.message, "more than 2 hours ago")
 
 	wider := given.settings("refundable_cabins", ["business", "economy"])
-	given.of(id, groundless) == "holds" with data.ledgeragent.airline.settings as wider
+	given.under(wider, id, groundless) == "holds"
 }
 
 test_without_sound_policy_data_those_grounds_are_none if {
 	recent := given.claim(groundless, created, "2026-03-02T09:00:00")
 	every value in [null, true, "24", [24], {}] {
-		given.of(id, recent).verdict == "block" with data.ledgeragent.airline.settings as given.settings("cancel_window_hours", value)
+		given.under(given.settings("cancel_window_hours", value), id, recent).verdict == "block"
 	}
 	business := given.claim(groundless, cabin, "business")
 	every value in [null, true, "business", {"any": "business"}] {
-		given.of(id, business).verdict == "block" with data.ledgeragent.airline.settings as given.settings("refundable_cabins", value)
+		given.under(given.settings("refundable_cabins", value), id, business).verdict == "block"
 	}
 }
 

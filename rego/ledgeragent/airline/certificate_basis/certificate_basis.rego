@@ -8,7 +8,7 @@
 #   data (`settings.certificates`).
 # custom:
 #   id: airline.certificate_basis
-#   remedy: Read the reservation complained about and the status of its flights; offer what the policy allows, or decline.
+#   remedy: Read the reservation complained about and its flights; offer what the policy allows, or decline.
 #   severity: critical
 #   policy: Refunds and compensation
 #   evidence:

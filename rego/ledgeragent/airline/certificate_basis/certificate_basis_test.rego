@@ -187,11 +187,17 @@ test_eligibility_is_unknown_only_where_it_decides if {
 
 test_unknown_without_evidence if {
 	given.missing(given.of(id, given.forget(certificate, ["auth"]))) == {"auth.user_id": "missing"}
-	given.missing(given.of(id, given.outdate(certificate, reserved("passengers")))) == {concat(".", reserved("passengers")): "stale"}
-	given.missing(given.of(id, given.forget(certificate, reserved("passengers")))) == {concat(".", reserved("passengers")): "missing"}
+	given.missing(given.of(id, given.outdate(certificate, reserved("passengers")))) == {
+		concat(".", reserved("passengers")): "stale",
+	}
+	given.missing(given.of(id, given.forget(certificate, reserved("passengers")))) == {
+		concat(".", reserved("passengers")): "missing",
+	}
 	given.missing(given.of(id, given.forget(certificate, seen))) == {concat(".", seen): "missing"}
 	given.missing(given.of(id, given.outdate(certificate, seen))) == {concat(".", seen): "stale"}
-	given.missing(given.of(id, given.forget(certificate, ["reservations"]))) == {concat(".", reserved("user_id")): "missing"}
+	given.missing(given.of(id, given.forget(certificate, ["reservations"]))) == {
+		concat(".", reserved("user_id")): "missing",
+	}
 	given.missing(given.of(id, given.outdate(uneventful, listed))) == {concat(".", listed): "stale"}
 	given.missing(given.of(id, given.forget(uneventful, listed))) == {concat(".", listed): "missing"}
 }
@@ -202,11 +208,12 @@ test_amounts_and_conditions_are_policy_data if {
 		"cabins": ["economy"],
 		"per_passenger": {"cancelled": 80, "delayed": 30},
 	})
-	given.of(id, asking(certificate, 160)) == "holds" with data.ledgeragent.airline.settings as settings
-	given.of(id, asking(changed(delayed), 60)) == "holds" with data.ledgeragent.airline.settings as settings
-	given.of(id, certificate).verdict == "revise" with data.ledgeragent.airline.settings as settings
-	every value in [null, {}, {"memberships": "silver"}, {"memberships": ["silver"], "per_passenger": {"cancelled": "100"}}] {
-		given.of(id, certificate) != "holds" with data.ledgeragent.airline.settings as given.settings("certificates", value)
+	given.under(settings, id, asking(certificate, 160)) == "holds"
+	given.under(settings, id, asking(changed(delayed), 60)) == "holds"
+	given.under(settings, id, certificate).verdict == "revise"
+	no_amount := {"memberships": ["silver"], "per_passenger": {"cancelled": "100"}}
+	every value in [null, {}, {"memberships": "silver"}, no_amount] {
+		given.under(given.settings("certificates", value), id, certificate) != "holds"
 	}
 }
 

@@ -64,7 +64,9 @@ test_one_wrong_flight_decides_without_another_search if {
 	found := given.of(id, given.argue(given.book, "flights", [unsearched, wrong]))
 	found.status == "violated"
 	found.paths == [searched]
-	given.missing(given.of(id, given.argue(given.book, "flights", [unsearched, given.direct]))) == {"searched.2026-04-01": "missing"}
+	given.missing(given.of(id, given.argue(given.book, "flights", [unsearched, given.direct]))) == {
+		"searched.2026-04-01": "missing",
+	}
 }
 
 test_unknown_without_a_search_of_the_date if {
@@ -74,7 +76,9 @@ test_unknown_without_a_search_of_the_date if {
 		given.missing(given.of(id, given.outdate(unread, searched))) == {concat(".", searched): "stale"}
 		given.missing(given.of(id, given.outdate(write, offered))) == {concat(".", offered): "stale"}
 	}
-	given.missing(given.of(id, given.outdate(given.forget(given.change_flights, offered), flights))) == {concat(".", flights): "stale"}
+	given.missing(given.of(id, given.outdate(given.forget(given.change_flights, offered), flights))) == {
+		concat(".", flights): "stale",
+	}
 }
 
 test_violated_by_odd_values if {

@@ -3,8 +3,8 @@
 # description: |
 #   The flights of the call, in order and taken together, still lead from the reservation's origin to its destination,
 #   and for a round trip back to the origin; so all of them are listed, the ones that stay included. Where a flight
-#   leads is known from the reservation or from an observed search. Flights that a search of their date did not offer are
-#   left to airline.flight_from_observed_search. Two airports of one city are two airports.
+#   leads is known from the reservation or from an observed search. Flights that a search of their date did not offer
+#   are left to airline.flight_from_observed_search. Two airports of one city are two airports.
 # custom:
 #   id: airline.itinerary_shape_fixed
 #   remedy: List every flight of the whole trip in order, with the origin, destination and trip type unchanged.

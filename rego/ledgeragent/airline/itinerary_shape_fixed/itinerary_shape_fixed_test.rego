@@ -141,6 +141,7 @@ test_violated_by_odd_values if {
 	}
 	every value in given.odd_values {
 		given.of(id, given.claim(given.change_flights, ["flights", "LA201", "2026-03-11"], value)).status == "violated"
-		given.of(id, given.claim(given.change_flights, ["flights", "LA201", "2026-03-11", "origin"], value)).status == "violated"
+		origin := ["flights", "LA201", "2026-03-11", "origin"]
+		given.of(id, given.claim(given.change_flights, origin, value)).status == "violated"
 	}
 }

@@ -1,9 +1,9 @@
 # METADATA
 # title: Nothing is cancelled, and no cabin changed, once a flight was flown
 # description: |
-#   No flight of the reservation has been flown. One has been flown when its status was read as landed or flying, or when
-#   it is dated before today and its status was not read as cancelled. A flight of today needs its status. A change of
-#   flights that leaves the cabin as it is does not ask for this.
+#   No flight of the reservation has been flown. One has been flown when its status was read as landed or flying, or
+#   when it is dated before today and its status was not read as cancelled. A flight of today needs its status. A change
+#   of flights that leaves the cabin as it is does not ask for this.
 # custom:
 #   id: airline.no_flown_segment
 #   remedy: Decline, or hand over - what was flown cannot be undone.

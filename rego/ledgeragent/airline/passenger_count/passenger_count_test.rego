@@ -50,10 +50,10 @@ test_violated_when_the_number_changes if {
 
 test_the_largest_party_is_policy_data if {
 	larger := given.settings("max_passengers", 6)
-	given.of(id, party(given.book, 6)) == "holds" with data.ledgeragent.airline.settings as larger
-	given.of(id, party(given.book, 7)).verdict == "revise" with data.ledgeragent.airline.settings as larger
+	given.under(larger, id, party(given.book, 6)) == "holds"
+	given.under(larger, id, party(given.book, 7)).verdict == "revise"
 	every value in [null, "5", [5]] {
-		given.of(id, given.book).verdict == "revise" with data.ledgeragent.airline.settings as given.settings("max_passengers", value)
+		given.under(given.settings("max_passengers", value), id, given.book).verdict == "revise"
 	}
 }
 

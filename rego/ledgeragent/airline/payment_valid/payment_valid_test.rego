@@ -21,7 +21,9 @@ rich := object.union(given.book, {"ledger": {"users": {"ada_quist_1001": {"payme
 rich_paying(ids) := given.put(rich, ["action", "arguments"], paying(ids).action.arguments)
 
 test_holds_for_methods_on_the_profile_within_the_limits if {
-	every write in [given.book, given.change_flights, given.change_cabin, given.change_bags] { given.of(id, write) == "holds" }
+	every write in [given.book, given.change_flights, given.change_cabin, given.change_bags] {
+		given.of(id, write) == "holds"
+	}
 	most := ["certificate_1", "credit_card_1", "gift_card_1", "gift_card_2", "gift_card_3"]
 	given.of(id, rich_paying(most)) == "holds"
 }
@@ -89,19 +91,21 @@ test_unknown_without_evidence if {
 # A certificate that was just sent may have any id.
 test_an_absence_gone_stale_is_unknown if {
 	request := given.argue(given.change_bags, "payment_id", "gift_card_9")
-	given.missing(given.of(id, given.put(request, ["stale"], [array.concat(methods, ["?"])]))) == {concat(".", source("gift_card_9")): "stale"}
+	given.missing(given.of(id, given.put(request, ["stale"], [array.concat(methods, ["?"])]))) == {
+		concat(".", source("gift_card_9")): "stale",
+	}
 	given.of(id, given.put(given.change_bags, ["stale"], [array.concat(methods, ["?"])])) == "holds"
 }
 
 test_the_limits_are_policy_data if {
 	stricter := given.settings("payment_limits", {"book_reservation": {"credit_card": 1, "gift_card": 0}})
-	given.of(id, given.book).status == "violated" with data.ledgeragent.airline.settings as stricter
+	given.under(stricter, id, given.book).status == "violated"
 	wider := given.settings("payment_limits", {"update_reservation_baggages": {"certificate": 1}})
 	by_certificate := given.argue(given.change_bags, "payment_id", "certificate_1")
-	given.of(id, by_certificate) == "holds" with data.ledgeragent.airline.settings as wider
+	given.under(wider, id, by_certificate) == "holds"
 	every value in [null, "1", true, {}] {
 		odd := given.settings("payment_limits", {"update_reservation_baggages": {"gift_card": value}})
-		given.of(id, given.change_bags).status == "violated" with data.ledgeragent.airline.settings as odd
+		given.under(odd, id, given.change_bags).status == "violated"
 	}
 }
 

@@ -2,8 +2,8 @@
 # title: There are enough seats in the cabin
 # description: |
 #   Every flight of the call that an observed search offered has at least as many free seats in the cabin as there are
-#   passengers. A flight that stays in the reservation, in the same cabin, needs none. A flight that no search offered is
-#   left to airline.flight_from_observed_search.
+#   passengers. A flight that stays in the reservation, in the same cabin, needs none. A flight that no search offered
+#   is left to airline.flight_from_observed_search.
 # custom:
 #   id: airline.seats_available
 #   remedy: Choose another flight, or another cabin, with enough free seats.

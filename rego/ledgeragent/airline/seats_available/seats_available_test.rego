@@ -75,7 +75,9 @@ test_unknown_while_it_could_still_hold if {
 		given.missing(given.of(id, given.forget(short, reserved(field)))) == {concat(".", reserved(field)): "missing"}
 		given.missing(given.of(id, given.outdate(short, reserved(field)))) == {concat(".", reserved(field)): "stale"}
 	}
-	given.missing(given.of(id, given.forget(given.change_flights, reserved("passengers")))) == {concat(".", reserved("passengers")): "missing"}
+	given.missing(given.of(id, given.forget(given.change_flights, reserved("passengers")))) == {
+		concat(".", reserved("passengers")): "missing",
+	}
 	no_seats := given.claim(given.change_cabin, full, {"business": 0})
 	given.missing(given.of(id, given.outdate(no_seats, reserved("cabin")))) == {concat(".", reserved("cabin")): "stale"}
 }
