@@ -41,7 +41,7 @@ TOOLS = {
 LEDGER = {
     "type": "object",
     "properties": {
-        "user": {"type": "string", "x-id": None},
+        "user": {"type": "string", "pattern": "^[a-z]+$", "x-id": None},
         "flights": {
             "type": "object",
             "additionalProperties": {"type": "object", "x-id": "flight", "required": ["flight", "seats"]},

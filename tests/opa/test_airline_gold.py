@@ -129,6 +129,6 @@ def test_no_write_that_the_tools_refuse_is_allowed(endings: list[Ending]) -> Non
 
 
 def test_the_gate_asks_for_reads_where_the_task_makes_none(endings: list[Ending]) -> None:
-    """Else nothing was tried: a good part of the gold actions contain no reads at all."""
+    """Else nothing was tried: half of the writes need a read that the gold actions leave out."""
     assert len(endings) == WRITES
-    assert sum(ending.reads > 0 for ending in endings) > 20
+    assert sum(ending.reads > 0 for ending in endings) >= 14
