@@ -44,7 +44,12 @@ LEDGER = {
         "user": {"type": "string", "pattern": "^[a-z]+$", "x-id": None},
         "flights": {
             "type": "object",
-            "additionalProperties": {"type": "object", "x-id": "flight", "required": ["flight", "seats"]},
+            "additionalProperties": {
+                "type": "object",
+                "x-id": "flight",
+                "required": ["flight", "seats"],
+                "properties": {"flight": {"type": "string"}},
+            },
         },
         "searched": {"type": "object", "additionalProperties": {"type": "array", "x-id": None}},
     },
