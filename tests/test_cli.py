@@ -46,16 +46,20 @@ def first_vector(verdict: str) -> dict[str, Any]:
     return next(vector["input"] for vector in VECTORS if vector["decision"]["verdict"] == verdict)
 
 
-def test_the_demo_shows_the_refused_and_then_the_corrected_refund() -> None:
-    done = run("demo", str(CONVERSATIONS))
+def gates(demo: str, title: str) -> list[str]:
+    """The verdicts that the demo shows in the conversation with this title."""
+    (shown,) = [part for part in f"\n{demo}".split("\n# ") if part.startswith(title)]
+    return [text.strip() for text in shown.splitlines() if text.strip().startswith("gate:")]
+
+
+def test_the_demo_shows_the_refused_cancellation_and_the_corrected_refund() -> None:
+    done = run("demo")
     assert done.returncode == 0
-    refund = done.stdout.split("\n# ")[0]
-    assert [text.strip() for text in refund.splitlines() if text.strip().startswith("gate:")] == [
-        "gate: REVISE",
-        "gate: ALLOW",
-    ]
-    assert "retail.refund_payment_in_order_history" in refund
-    assert "11 judged calls: 4 allow, 5 revise, 2 block" in done.stdout
+    assert gates(done.stdout, "A cancellation without a ground") == ["gate: REVISE", "gate: BLOCK"]
+    assert gates(done.stdout, "A refund is sent to the wrong card") == ["gate: REVISE", "gate: ALLOW"]
+    assert "retail.refund_payment_in_order_history" in done.stdout
+    judged = sum(text.strip().startswith("gate:") for text in done.stdout.splitlines())
+    assert f"{judged} judged calls: " in done.stdout
 
 
 def test_the_demo_is_plain_in_a_pipe_and_coloured_on_request() -> None:

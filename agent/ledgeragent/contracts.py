@@ -25,7 +25,7 @@ INSTANT: Final = (
 )
 Instant = Annotated[str, StringConstraints(pattern=INSTANT)]
 Date = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Verdict = Literal["allow", "revise", "block"]
 Rejection = Literal["revise", "block"]
 Outcome = Literal["executed", "refused", "uncertain", "withheld"]
@@ -244,7 +244,7 @@ class FactRule(Contract):
     value: str
     """Template of the value: `{result}`, `{result.x}`, `{each.x}`, or a text with placeholders."""
     parse: str = "json"
-    """`json`, `text`, or `module:function` for prose (takes the text, returns a JSON value)."""
+    """`json`, `list` (JSON that must be a list), `text`, or `module:function` for prose (text in, JSON value out)."""
     mode: Literal["replace", "once", "union"] = "replace"
     each: str | None = None
     """Template of a list (or map): the rule applies to each element, named `each`."""

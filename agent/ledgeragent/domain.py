@@ -452,7 +452,7 @@ class _Check:
             for argument in fact.unless_seen or ():
                 if argument not in (tool.parameters.properties or {}):
                     yield f"{place}.unless_seen names {argument!r}, which is no parameter"
-            if fact.parse not in ("json", "text"):
+            if fact.parse not in ("json", "list", "text"):
                 try:
                     load_parser(fact.parse)
                 except BadInput as error:

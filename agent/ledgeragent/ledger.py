@@ -294,9 +294,7 @@ class Ledger:
             found = _united(found)
         for path, value in found:
             self._check(path, value)
-        if len({path for path, _ in found}) != len(found):
-            raise LedgerError("the return has two records for one path")
-        return found
+        return list(_distinct(found).items())
 
     def _check(self, path: Path, value: Any) -> None:
         kind = self.domain.schema.record_type(path)
@@ -561,12 +559,22 @@ def _place_name(rule: FactRule, arguments: Mapping[str, Any]) -> str:
     return dotted(filled[0] if len(filled) == 1 else rule.path)[:200]
 
 
+def _distinct(found: Sequence[tuple[Path, Any]]) -> dict[Path, Any]:
+    """Each record once: a list may repeat a record (a flight in two connections), but not contradict itself."""
+    kept: dict[Path, Any] = {}
+    for path, value in found:
+        if canonical(kept.setdefault(path, value)) != canonical(value):
+            raise LedgerError("the return has two records for one path")
+    return kept
+
+
 def _parsed(how: str, content: Any) -> Any:
-    if how == "json":
-        if isinstance(content, str):
-            return parse(content, what="the return")
-        check(content, what="the return")
-        return content
+    if how in ("json", "list"):
+        value = parse(content, what="the return") if isinstance(content, str) else content
+        check(value, what="the return")
+        if how == "list" and not isinstance(value, list):
+            raise LedgerError("the return is no list")
+        return value
     if not isinstance(content, str):
         raise LedgerError(f"the return is a {type(content).__name__}, text was expected")
     if len(content) > MAX_TEXT:

@@ -6,10 +6,11 @@ tools of a domain, and how its customer is identified, are the tests' part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ledgeragent.feedback import SuggestedRead
 from ledgeragent.gate import Gate
 from ledgeragent.session import Call, Review, Session, Ticket, ToolRefused
 
@@ -92,12 +93,20 @@ class Clerk:
             if review.verdict != "revise" or not review.reads:
                 break
             for read in review.reads:
-                assert read.ask == (), f"task {self._task['task_id']}, {tool}: asks for {read} after authentication"
-                self._read(read.tool, read.arguments)
-                reads += 1
+                for wanted in self.answered(read, arguments):
+                    self._read(read.tool, wanted)
+                    reads += 1
         ticket = review.ticket
         accepted = self._backend.would_accept(tool, arguments) if ticket is None else self._executed(ticket)
         return Ending(self._task["task_id"], review, reads, accepted)
+
+    def answered(self, read: SuggestedRead, arguments: JSON) -> Iterable[Mapping[str, str]]:
+        """The arguments to make a read with that the gate named for a write with these arguments.
+
+        Once the customer is identified nothing is left to ask them; a domain where there is overrides this.
+        """
+        assert read.ask == (), f"task {self._task['task_id']}: asks for {read} after authentication"
+        return [read.arguments]
 
     def _executed(self, ticket: Ticket) -> bool:
         try:

@@ -17,6 +17,7 @@ from ledgeragent.knockout import KnockOut, knock_out, knocked
 USED = ("cancel a pending order", "modify items, the gift card just covers the difference")
 # Predicates that read no facts, so that there is nothing to knock out.
 IDLE = {
+    "airline": {"airline.reservation_active", "common.no_repeat_write"},
     "retail": {"common.no_repeat_write", "retail.cancel_reason"},
     "telecom": {"common.no_repeat_write", "telecom.refuel_limit"},
     "telehealth": {"common.no_repeat_write"},

@@ -12,15 +12,20 @@ cents(amount) := round(amount * 100) if {
 	abs(amount) < 1000000000
 }
 
+# More dollars than that cannot be written: compiled to WebAssembly, `format_int` has 32 bits.
+_most_dollars := 2147483647
+
 # METADATA
-# title: Cents as a customer reads them
+# title: Cents as a customer reads them; undefined for sums that no customer pays
 dollars(amount) := concat("", [
 	_sign(amount),
 	"$",
 	format_int(floor(abs(amount) / 100), 10),
 	".",
 	_two(abs(amount) % 100),
-])
+]) if {
+	abs(amount) < _most_dollars * 100
+}
 
 _sign(amount) := "-" if {
 	amount < 0

@@ -23,3 +23,9 @@ test_cents_are_shown_as_dollars if {
 	money.dollars(-1205) == "-$12.05"
 	money.dollars(429343) == "$4293.43"
 }
+
+test_sums_that_no_customer_pays_are_not_shown if {
+	money.dollars(214748364699) == "$2147483646.99"
+	not money.dollars(214748364700)
+	not money.dollars(-214748364700)
+}

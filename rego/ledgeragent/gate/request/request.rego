@@ -147,8 +147,10 @@ _is_name(value) if {
 	value != ""
 }
 
+# Larger ones are no counts, and engines do not agree on their arithmetic.
 _is_count(value) if {
 	is_number(value)
 	value >= 0
+	value <= 1000000000
 	value == floor(value)
 }

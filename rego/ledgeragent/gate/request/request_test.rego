@@ -108,3 +108,11 @@ test_a_clock_shows_a_time_that_there_is if {
 		problems(given.put(["session", "now"], odd)) == {"session"}
 	}
 }
+
+test_a_count_has_an_upper_limit if {
+	problems(given.put(["session", "rejections"], 1000000000)) == set()
+	every odd in [1000000001, 2147483648, 9007199254740991, 1e300] {
+		problems(given.put(["session", "rejections"], odd)) == {"session"}
+		problems(given.put(["session", "turn"], odd)) == {"session"}
+	}
+}

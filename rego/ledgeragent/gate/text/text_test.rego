@@ -46,3 +46,16 @@ test_long_lists_are_cut if {
 }
 
 test_parts_are_joined_without_anything_between if text.join(["a", "", "b"]) == "ab"
+
+test_whole_numbers_are_written_as_they_are if {
+	text.number(0) == "0"
+	text.number(-17) == "-17"
+	text.number(2147483647) == "2147483647"
+	text.number(5.0) == "5"
+}
+
+test_other_values_are_written_by_their_type if {
+	every value in [2147483648, -2147483648, 1.5, 1e300] { text.number(value) == "(number)" }
+	text.number("7") == "(string)"
+	text.number(null) == "(null)"
+}

@@ -21,6 +21,17 @@ show(value) := substring(value, 0, 80) if {
 	is_string(value)
 } else := concat("", ["(", type_name(value), ")"])
 
+# WebAssembly writes whole numbers of 32 bits only.
+_largest_number := 2147483647
+
+# METADATA
+# title: A whole number as it is; another value by its type
+number(value) := format_int(value, 10) if {
+	is_number(value)
+	abs(value) <= _largest_number
+	value == floor(value)
+} else := concat("", ["(", type_name(value), ")"])
+
 # METADATA
 # title: A path as people see it
 dotted(path) := concat(".", [show(key) | some key in path])
