@@ -6,7 +6,8 @@ tools of a domain, and how its customer is identified, are the tests' part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -32,6 +33,39 @@ class Backend(Protocol):
 
     def act_as_user(self, tool: str, arguments: JSON) -> None:
         """Do what the task has the customer do on their own device."""
+
+
+class Toolkit:
+    """A `Backend` of the benchmark's tools, where the customer has none of their own."""
+
+    def __init__(self, tools: Callable[[Any], Any], database: bytes) -> None:
+        self._make = tools
+        self.tools = tools(pickle.loads(database))
+
+    def offers(self, tool: str) -> bool:
+        """See `Backend.offers`."""
+        return hasattr(self.tools, tool)
+
+    def call(self, tool: str, arguments: JSON) -> str:
+        """See `Backend.call`."""
+        from tau2.environment.environment import Environment
+
+        try:
+            return str(Environment.to_json_str(getattr(self.tools, tool)(**arguments)))
+        except ValueError as error:
+            raise ToolRefused(str(error)) from error
+
+    def would_accept(self, tool: str, arguments: JSON) -> bool:
+        """See `Backend.would_accept`."""
+        try:
+            Toolkit(self._make, pickle.dumps(self.tools.db)).call(tool, arguments)
+        except ToolRefused:
+            return False
+        return True
+
+    def act_as_user(self, tool: str, arguments: JSON) -> None:
+        """See `Backend.act_as_user`."""
+        raise AssertionError(f"{tool} is no tool of the customer's")
 
 
 @dataclass(frozen=True)

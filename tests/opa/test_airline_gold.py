@@ -19,9 +19,8 @@ from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.feedback import SuggestedRead
 from ledgeragent.gate import Gate
-from ledgeragent.session import ToolRefused
 from needs import need
-from opa.gold import JSON, Clerk, Ending, rejected_but_accepted
+from opa.gold import JSON, Clerk, Ending, Toolkit, rejected_but_accepted
 
 TASKS = 30
 WRITES = 26
@@ -30,52 +29,23 @@ NOT_ALLOWED: dict[tuple[str, str], str] = {}
 """(task, tool) → why a write that the tools accept is not allowed."""
 
 
-class Airline:
-    """The benchmark's tools on a database of their own."""
+class Airline(Toolkit):
+    """The benchmark's airline tools."""
 
     def __init__(self, database: bytes) -> None:
         from tau2.domains.airline.tools import AirlineTools
 
-        self._tools = AirlineTools(pickle.loads(database))
-
-    def offers(self, tool: str) -> bool:
-        """Whether there is such a tool."""
-        return hasattr(self._tools, tool)
-
-    def call(self, tool: str, arguments: JSON) -> str:
-        """Run a tool; its return as the benchmark writes it.
-
-        Raises:
-            ToolRefused: when the tool says no.
-        """
-        from tau2.environment.environment import Environment
-
-        try:
-            return str(Environment.to_json_str(getattr(self._tools, tool)(**arguments)))
-        except ValueError as error:
-            raise ToolRefused(str(error)) from error
-
-    def would_accept(self, tool: str, arguments: JSON) -> bool:
-        """Whether a write would run; tried on a copy."""
-        try:
-            Airline(pickle.dumps(self._tools.db)).call(tool, arguments)
-        except ToolRefused:
-            return False
-        return True
-
-    def act_as_user(self, tool: str, arguments: JSON) -> None:
-        """No task has the customer do anything themselves."""
-        raise AssertionError(f"{tool} is no tool of the customer's")
+        super().__init__(AirlineTools, database)
 
     def customer_of(self, actions: list[JSON]) -> str:
         """Whom a task's actions are about."""
         named = [action["arguments"]["user_id"] for action in actions if "user_id" in action["arguments"]]
         trips = [action["arguments"]["reservation_id"] for action in actions if "reservation_id" in action["arguments"]]
-        return str(named[0] if named else self._tools.db.reservations[trips[0]].user_id)
+        return str(named[0] if named else self.tools.db.reservations[trips[0]].user_id)
 
     def route(self, flight_number: str) -> dict[str, str]:
         """Where a flight goes."""
-        flight = self._tools.db.flights[flight_number]
+        flight = self.tools.db.flights[flight_number]
         return {"origin": flight.origin, "destination": flight.destination}
 
 

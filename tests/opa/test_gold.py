@@ -16,9 +16,8 @@ import pytest
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.gate import Gate
-from ledgeragent.session import ToolRefused
 from needs import need
-from opa.gold import JSON, Clerk, Ending, rejected_but_accepted
+from opa.gold import JSON, Clerk, Ending, Toolkit, rejected_but_accepted
 
 TASKS = 74
 
@@ -26,49 +25,20 @@ NOT_ALLOWED: dict[tuple[str, str], str] = {}
 """(task, tool) → why a write that the tools accept is not allowed."""
 
 
-class Shop:
-    """The benchmark's tools on a database of their own."""
+class Shop(Toolkit):
+    """The benchmark's retail tools."""
 
     def __init__(self, database: bytes) -> None:
         from tau2.domains.retail.tools import RetailTools
 
-        self._tools = RetailTools(pickle.loads(database))
-
-    def offers(self, tool: str) -> bool:
-        """Whether there is such a tool."""
-        return hasattr(self._tools, tool)
-
-    def call(self, tool: str, arguments: JSON) -> str:
-        """Run a tool; its return as the benchmark writes it.
-
-        Raises:
-            ToolRefused: when the tool says no.
-        """
-        from tau2.environment.environment import Environment
-
-        try:
-            return str(Environment.to_json_str(getattr(self._tools, tool)(**arguments)))
-        except ValueError as error:
-            raise ToolRefused(str(error)) from error
-
-    def would_accept(self, tool: str, arguments: JSON) -> bool:
-        """Whether a write would run; tried on a copy."""
-        try:
-            Shop(pickle.dumps(self._tools.db)).call(tool, arguments)
-        except ToolRefused:
-            return False
-        return True
-
-    def act_as_user(self, tool: str, arguments: JSON) -> None:
-        """Customers of the shop have no tools of their own."""
-        raise AssertionError(f"the retail benchmark has its user call {tool}")
+        super().__init__(RetailTools, database)
 
     def email_of_customer(self, actions: list[JSON]) -> str:
         """The e-mail address of whom a task's actions are about."""
         named = [action["arguments"]["user_id"] for action in actions if "user_id" in action["arguments"]]
         orders = [action["arguments"]["order_id"] for action in actions if "order_id" in action["arguments"]]
-        customer = named[0] if named else self._tools.db.orders[orders[0]].user_id
-        return str(self._tools.db.users[customer].email)
+        customer = named[0] if named else self.tools.db.orders[orders[0]].user_id
+        return str(self.tools.db.users[customer].email)
 
 
 def identification(task: JSON, gate: Gate, shop: Shop) -> tuple[str, dict[str, str]] | None:
