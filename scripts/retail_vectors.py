@@ -13,6 +13,7 @@ from vector_file import (
     Json,
     after,
     argued,
+    asked,
     beside,
     blocked,
     changed,
@@ -123,24 +124,7 @@ def sliced(tool: str, arguments: Json) -> Json:
 
 def call(tool: str, **arguments: Any) -> Json:
     """A gate input for this call by the authenticated customer, with everything read and nothing stale."""
-    return {
-        "contract": "ledgeragent.gate-input/1",
-        "request": "vector",
-        "domain": "retail",
-        "session": {
-            "id": "vectors",
-            "now": "2026-03-02T10:00:00-05:00",
-            "turn": 7,
-            "principal": {"id": CUSTOMER, "source": "proof"},
-            "rejections": 0,
-        },
-        "action": {"call_id": "call-1", "tool": tool, "arguments": arguments},
-        "ledger": sliced(tool, arguments),
-        "stale": [],
-        "history": [],
-        "siblings": [],
-        "grants": [],
-    }
+    return asked("retail", {"id": CUSTOMER, "source": "proof"}, (tool, arguments), sliced(tool, arguments))
 
 
 CANCEL = call("cancel_pending_order", order_id=PENDING, reason="no longer needed")

@@ -12,6 +12,7 @@ from vector_file import (
     Json,
     after,
     argued,
+    asked,
     beside,
     blocked,
     changed,
@@ -29,7 +30,6 @@ OTHER = "C5207"
 LINE, FIRST_LINE, LAST_LINE = "L4112", "L4111", "L4113"
 PHONES = {FIRST_LINE: "555-020-4111", LINE: "555-020-4112", LAST_LINE: "555-020-4113"}
 PAID, OVERDUE = "B4121", "B4122"
-NOW = "2026-03-02T10:00:00-05:00"
 
 
 def lines(**named: Json) -> Json:
@@ -64,24 +64,7 @@ BILL_FACTS: Json = {**of_customer(bill_ids=[PAID, OVERDUE]), **bills()}
 
 def call(facts: Json, tool: str, **arguments: Any) -> Json:
     """A gate input for this call by the identified customer, with everything read and nothing stale."""
-    return {
-        "contract": "ledgeragent.gate-input/1",
-        "request": "vector",
-        "domain": "telecom",
-        "session": {
-            "id": "vectors",
-            "now": NOW,
-            "turn": 7,
-            "principal": {"id": CUSTOMER, "source": "proof"},
-            "rejections": 0,
-        },
-        "action": {"call_id": "call-1", "tool": tool, "arguments": arguments},
-        "ledger": facts,
-        "stale": [],
-        "history": [],
-        "siblings": [],
-        "grants": [],
-    }
+    return asked("telecom", {"id": CUSTOMER, "source": "proof"}, (tool, arguments), facts)
 
 
 SUSPEND = call(LINE_FACTS, "suspend_line", customer_id=CUSTOMER, line_id=LINE, reason="phone stolen")

@@ -12,6 +12,7 @@ from vector_file import (
     Json,
     after,
     argued,
+    asked,
     beside,
     blocked,
     changed,
@@ -76,24 +77,7 @@ def sliced(tool: str, arguments: Json) -> Json:
 
 def call(tool: str, **arguments: Any) -> Json:
     """A gate input for this call by the authenticated patient, with everything read and nothing stale."""
-    return {
-        "contract": "ledgeragent.gate-input/1",
-        "request": "vector",
-        "domain": "telehealth",
-        "session": {
-            "id": "vectors",
-            "now": "2026-03-02T10:00:00-05:00",
-            "turn": 7,
-            "principal": {"id": PATIENT, "source": "proof"},
-            "rejections": 0,
-        },
-        "action": {"call_id": "call-1", "tool": tool, "arguments": arguments},
-        "ledger": sliced(tool, arguments),
-        "stale": [],
-        "history": [],
-        "siblings": [],
-        "grants": [],
-    }
+    return asked("telehealth", {"id": PATIENT, "source": "proof"}, (tool, arguments), sliced(tool, arguments))
 
 
 SCHEDULE = call(

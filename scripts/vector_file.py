@@ -22,6 +22,31 @@ REPO = Path(__file__).resolve().parent.parent
 
 Json = dict[str, Any]
 
+_NOW = "2026-03-02T10:00:00-05:00"
+
+
+def asked(domain: str, principal: Json, action: tuple[str, Json], ledger: Json) -> Json:
+    """A gate input for a call (tool, arguments) with these facts, nothing stale and nothing done before."""
+    tool, arguments = action
+    return {
+        "contract": "ledgeragent.gate-input/1",
+        "request": "vector",
+        "domain": domain,
+        "session": {
+            "id": "vectors",
+            "now": _NOW,
+            "turn": 7,
+            "principal": principal,
+            "rejections": 0,
+        },
+        "action": {"call_id": "call-1", "tool": tool, "arguments": arguments},
+        "ledger": ledger,
+        "stale": [],
+        "history": [],
+        "siblings": [],
+        "grants": [],
+    }
+
 
 def changed(base: Json, *path: str, value: Any) -> Json:
     """`base` with `value` at `path`."""
