@@ -57,7 +57,10 @@ test_the_worst_finding_comes_first if {
 }
 
 test_tools_that_change_nothing_are_allowed if {
-	declared := object.union(object.remove(given.declared, ["tools"]), {"tools": {"calculate": {"effect": "none", "parameters": {"type": "object"}}}})
+	declared := object.union(
+		object.remove(given.declared, ["tools"]),
+		{"tools": {"calculate": {"effect": "none", "parameters": {"type": "object"}}}},
+	)
 	decision := airline.decision with input as given.request("calculate", {"expression": "2 + 2"})
 		with data.ledgeragent.airline.declared as declared
 	decision == allowed([])

@@ -55,7 +55,10 @@ test_the_worst_finding_comes_first if {
 }
 
 test_tools_that_change_nothing_are_allowed if {
-	declared := object.union(object.remove(given.declared, ["tools"]), {"tools": {"run_speed_test": {"effect": "none", "parameters": {"type": "object"}}}})
+	declared := object.union(
+		object.remove(given.declared, ["tools"]),
+		{"tools": {"run_speed_test": {"effect": "none", "parameters": {"type": "object"}}}},
+	)
 	decision := telecom.decision with input as given.request("run_speed_test", {})
 		with data.ledgeragent.telecom.declared as declared
 	decision == allowed([])

@@ -7,7 +7,9 @@ id := "telecom.line_resumable"
 status := ["lines", "L2", "status"]
 
 test_holds_for_a_line_that_waits if {
-	every value in ["Suspended", "Pending Activation"] { given.of(id, given.claim(given.resume, status, value)) == "holds" }
+	every value in ["Suspended", "Pending Activation"] {
+		given.of(id, given.claim(given.resume, status, value)) == "holds"
+	}
 }
 
 test_silent_elsewhere if given.of(id, given.suspend) == "silent"

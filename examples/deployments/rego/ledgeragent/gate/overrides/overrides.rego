@@ -1,10 +1,10 @@
 # METADATA
 # title: What a deployment changed
 # description: |
-#   Policy data under `ledgeragent_overrides.<domain>` may put a predicate in shadow, switch it off or change its verdict
-#   (`predicates.<id>`), and replace the domain's own thresholds, reasons and tables (`settings.<key>`, with a `value`),
-#   always with an owner, a reason and the last day it is in force. An entry that is incomplete, expired, or weakens a
-#   protected predicate changes nothing; every entry is shown in the decision, applied or not.
+#   Policy data under `ledgeragent_overrides.<domain>` may put a predicate in shadow, switch it off or change its
+#   verdict (`predicates.<id>`), and replace the domain's own thresholds, reasons and tables (`settings.<key>`, with a
+#   `value`), always with an owner, a reason and the last day it is in force. An entry that is incomplete, expired, or
+#   weakens a protected predicate changes nothing; every entry is shown in the decision, applied or not.
 # schemas:
 #   - input: schema["gate_input.schema"]
 package ledgeragent.gate.overrides
