@@ -1,4 +1,4 @@
-"""The recorded conversations on all engines: every write judged, everywhere alike, and no good write blocked."""
+"""The recorded conversations of every domain on all engines: every write judged, everywhere alike, as expected."""
 
 from __future__ import annotations
 
@@ -10,16 +10,29 @@ import pytest
 from ledgeragent.conversation import Conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from oracle.recorded import CONVERSATIONS, WRITES, Replayed
+from oracle.recorded import COUNTS, Replayed
 from oracle.recorded import rows as replay_rows
 
 Row = dict[str, Any]
 
+BLOCKED_WITH_REWARD: dict[str, dict[tuple[str, str], int]] = {
+    # No tool of the domain; recordings of another tool set call it.
+    "retail": {("think", "gate.tool"): 15},
+}
+"""(tool, predicate) → executed writes of rewarded conversations that are blocked, per domain, each with its reason."""
 
-@pytest.fixture(scope="module")
-def rows(recorded: list[Conversation], replayed_embedded: Replayed, engines: dict[str, Engine]) -> dict[str, list[Row]]:
+NOT_CAUGHT: dict[str, dict[str, int]] = {}
+"""Tool → writes that the tool refused and the gate allows, per domain, each with its reason."""
+
+
+@pytest.fixture(scope="session")
+def rows(
+    domain_name: str, recorded: list[Conversation], replayed_embedded: Replayed, engines: dict[str, Engine]
+) -> dict[str, list[Row]]:
     """The replay's rows by engine."""
-    servers = {name: replay_rows(recorded, engine) for name, engine in engines.items() if name != "embedded"}
+    servers = {
+        name: replay_rows(domain_name, recorded, engine) for name, engine in engines.items() if name != "embedded"
+    }
     return {"embedded": replayed_embedded.rows, **servers}
 
 
@@ -29,8 +42,10 @@ def test_engines_agree_call_for_call(rows: dict[str, list[Row]]) -> None:
     assert rows["opa-local"] == rows["embedded"]
 
 
-def test_every_write_of_the_agent_is_judged(rows: dict[str, list[Row]], recorded: list[Conversation]) -> None:
-    domain = Domain.load("retail")
+def test_every_write_of_the_agent_is_judged(
+    domain_name: str, replayed_embedded: Replayed, recorded: list[Conversation]
+) -> None:
+    domain = Domain.load(domain_name)
     proposed = [
         (one.id, call.index, call.call_id, call.tool)
         for one in recorded
@@ -38,10 +53,10 @@ def test_every_write_of_the_agent_is_judged(rows: dict[str, list[Row]], recorded
         for call in turn
         if domain.is_write(call.tool) and not call.by_user
     ]
-    judged = [(row["conversation"], row["index"], row["call_id"], row["tool"]) for row in rows["embedded"]]
+    judged = [(row["conversation"], row["index"], row["call_id"], row["tool"]) for row in replayed_embedded.rows]
 
     assert judged == proposed
-    assert (len(recorded), len(judged)) == (CONVERSATIONS, WRITES)
+    assert (len(recorded), len(judged)) == COUNTS[domain_name]
 
 
 def test_no_engine_fails(rows: dict[str, list[Row]]) -> None:
@@ -50,16 +65,21 @@ def test_no_engine_fails(rows: dict[str, list[Row]]) -> None:
     }
 
 
-def test_no_executed_write_of_a_rewarded_conversation_is_blocked(rows: dict[str, list[Row]]) -> None:
-    """`think` is no tool of the domain; recordings with another tool set call it."""
-    blocked = [row for row in rows["embedded"] if row["executed"] and row["reward"] == 1 and row["verdict"] == "block"]
+def test_executed_writes_of_rewarded_conversations_are_blocked_only_as_explained(
+    domain_name: str, replayed_embedded: Replayed
+) -> None:
+    blocked = Counter(
+        (row["tool"], finding["predicate"])
+        for row in replayed_embedded.rows
+        for finding in row["findings"]
+        if row["executed"] and row["reward"] == 1 and finding["verdict"] == "block"
+    )
 
-    assert {row["tool"] for row in blocked} == {"think"}
-    assert {finding["predicate"] for row in blocked for finding in row["findings"]} <= {"gate.tool", "gate.loop"}
+    assert blocked == BLOCKED_WITH_REWARD.get(domain_name, {})
 
 
-def test_every_write_the_tools_refused_is_caught_before(rows: dict[str, list[Row]]) -> None:
-    refused = [row for row in rows["embedded"] if row["executed"] is False]
+def test_writes_that_the_tools_refused_are_caught_before(domain_name: str, replayed_embedded: Replayed) -> None:
+    refused = [row for row in replayed_embedded.rows if row["executed"] is False]
 
     assert refused
-    assert [row for row in refused if row["verdict"] == "allow"] == []
+    assert Counter(row["tool"] for row in refused if row["verdict"] == "allow") == NOT_CAUGHT.get(domain_name, {})

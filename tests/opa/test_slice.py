@@ -15,25 +15,31 @@ from oracle.recorded import Asked, ListeningGate, Replayed
 JSON = Any
 
 
-def sliced_differently(asked: list[Asked], engine: Engine) -> list[JSON]:
+SLICED = {"airline": 600, "retail": 1500, "telecom": 60, "telehealth": 30}
+STALE = {"airline": 100, "retail": 100, "telecom": 4, "telehealth": 0}
+"""At least as many recorded inputs have less than the whole ledger in their slice, and a stale path in it. No telehealth
+recording needs again what one of its writes changed."""
+
+
+def sliced_differently(domain: str, asked: list[Asked], engine: Engine) -> list[JSON]:
     """What is decided differently with the slice, with both decisions."""
     found = []
     for one in asked:
-        decisions = [engine.evaluate("retail", "decision", document) for document in (one.sliced, one.whole)]
+        decisions = [engine.evaluate(domain, "decision", document) for document in (one.sliced, one.whole)]
         if decisions[0] != decisions[1]:
             found.append([one, *decisions])
     return found
 
 
-def test_in_recorded_sessions(replayed_embedded: Replayed, embedded: Engine) -> None:
+def test_in_recorded_sessions(domain_name: str, replayed_embedded: Replayed, embedded: Engine) -> None:
     asked = replayed_embedded.asked
 
-    assert sum(one.sliced["ledger"] != one.whole["ledger"] for one in asked) > 1500
-    assert sum(one.sliced["stale"] != [] for one in asked) > 100
-    assert sliced_differently(asked, embedded) == []
+    assert sum(one.sliced["ledger"] != one.whole["ledger"] for one in asked) >= SLICED[domain_name]
+    assert sum(one.sliced["stale"] != [] for one in asked) >= STALE[domain_name]
+    assert sliced_differently(domain_name, asked, embedded) == []
 
 
-def test_in_made_up_sessions(embedded: Engine) -> None:
+def test_in_made_up_retail_sessions(embedded: Engine) -> None:
     pick = random.Random("made up").choice
     gate = ListeningGate(Domain.load("retail"), embedded)
     for _ in range(150):
@@ -41,7 +47,7 @@ def test_in_made_up_sessions(embedded: Engine) -> None:
 
     assert sum(one.sliced["ledger"] != one.whole["ledger"] for one in gate.asked) > 500
     assert sum(one.sliced["stale"] != [] for one in gate.asked) > 100
-    assert sliced_differently(gate.asked, embedded) == []
+    assert sliced_differently("retail", gate.asked, embedded) == []
 
 
 def make_up_session(gate: ListeningGate, pick: worlds.Pick) -> None:

@@ -1,10 +1,10 @@
-"""The recorded retail conversations, and what the gate is asked while they are replayed."""
+"""The recorded conversations of a domain, and what the gate is asked while they are replayed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ from ledgeragent.replay import Replay
 from ledgeragent.session import Session
 
 JSON = dict[str, Any]
-CONVERSATIONS = 1113
-WRITES = 1793
-"""Calls of the reference data that are judged, undeclared tools included."""
+COUNTS = {"airline": (945, 1110), "retail": (1113, 1793), "telecom": (191, 123), "telehealth": (40, 56)}
+"""Conversations of the reference data, and calls of them that are judged (undeclared tools included)."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Replayed:
-    """All recorded conversations on one engine: a row per judged call, and what was asked for it."""
+    """A domain's recorded conversations on one engine: a row per judged call, and what was asked for it."""
 
+    domain: str
     rows: list[JSON]
     asked: list[Asked]
 
@@ -66,24 +66,24 @@ class ListeningGate(Gate):
         return super().judge(gate_input)
 
 
-def conversations(shared: Path) -> Iterator[Conversation]:
-    """Every retail conversation of the reference data."""
-    for place, line in open_lines(str(shared / "conversations" / "retail.jsonl.gz")):
-        yield read_conversation(line, place=place)
+def conversations(shared: Path, domain: str) -> Iterator[Conversation]:
+    """Every conversation of the domain in the reference data; the calls of all, but not the other messages."""
+    for place, line in open_lines(str(shared / "conversations" / f"{domain}.jsonl.gz")):
+        yield replace(read_conversation(line, place=place), messages=())
 
 
-def rows(recorded: Sequence[Conversation], engine: Engine) -> list[JSON]:
+def rows(domain: str, recorded: Sequence[Conversation], engine: Engine) -> list[JSON]:
     """Replay the conversations on an engine: one row per judged call."""
-    gate = Gate(Domain.load("retail"), engine)
+    gate = Gate(Domain.load(domain), engine)
     return [judged.row() for conversation in recorded for judged in Replay(conversation, gate).judged()]
 
 
-def replayed(recorded: Sequence[Conversation], engine: Engine) -> Replayed:
+def replayed(domain: str, recorded: Sequence[Conversation], engine: Engine) -> Replayed:
     """Replay the conversations on an engine, and listen."""
-    gate = ListeningGate(Domain.load("retail"), engine)
+    gate = ListeningGate(Domain.load(domain), engine)
     found = []
     for conversation in recorded:
         replay = Replay(conversation, gate)
         gate.session = replay.session
         found += [judged.row() for judged in replay.judged()]
-    return Replayed(found, gate.asked)
+    return Replayed(domain, found, gate.asked)
