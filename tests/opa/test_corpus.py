@@ -1,4 +1,4 @@
-"""The recorded conversations of every domain on all engines: every write judged, everywhere alike, as expected."""
+"""The recorded conversations of every domain on all engines: every write judged, whole decisions alike, as expected."""
 
 from __future__ import annotations
 
@@ -16,12 +16,19 @@ from oracle.recorded import rows as replay_rows
 Row = dict[str, Any]
 
 BLOCKED_WITH_REWARD: dict[str, dict[tuple[str, str], int]] = {
+    # One reservation, two of whose flights were on the days before: cancelled all the same, and right by the reward.
+    "airline": {("cancel_reservation", "airline.no_flown_segment"): 6},
     # No tool of the domain; recordings of another tool set call it.
-    "retail": {("think", "gate.tool"): 15},
+    "retail": {("think", "gate.tool"): 4},
+    # One line, whose contract ended last month: the policy forbids it, the reward does not look.
+    "telecom": {("resume_line", "telecom.resume_contract_active"): 5},
 }
 """(tool, predicate) → executed writes of rewarded conversations that are blocked, per domain, each with its reason."""
 
-NOT_CAUGHT: dict[str, dict[str, int]] = {}
+NOT_CAUGHT: dict[str, dict[str, int]] = {
+    # A change of cabin without a search: neither seats nor prices were observed, and no rule asks for them.
+    "airline": {"update_reservation_flights": 16},
+}
 """Tool → writes that the tool refused and the gate allows, per domain, each with its reason."""
 
 

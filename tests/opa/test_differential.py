@@ -1,4 +1,8 @@
-"""OPA and the embedded engine decide alike: recorded, made-up, and changed inputs, whole decisions."""
+"""OPA and the embedded engine decide alike: whole decisions on vectors, made-up, and changed inputs.
+
+Every domain has its vectors and its recordings; made-up worlds there are for retail only, as is the oracle. Recorded
+inputs as they are: test_corpus.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from ledgeragent.engine import Engine, LocalOpa
 from ledgeragent.errors import EngineError
 from ledgeragent.policies import SCHEMAS
 from oracle import worlds
-from oracle.recorded import COUNTS, Replayed
+from oracle.recorded import Replayed
 
 JSON = Any
 AWKWARD_AMOUNTS = (1.005, 0.285, -2.675, 4.35, 1e-9, 123456789.125, 999999999.995, 1e9, -0.5, 0.1 + 0.2, 2**53 - 1)
@@ -76,7 +80,7 @@ def test_engines_agree_on_made_up_retail_inputs(kind: str, local_opa: LocalOpa, 
 
 
 def test_engines_agree_on_vectors(domain_name: str, local_opa: LocalOpa, embedded: Engine) -> None:
-    assert len(vectors(domain_name)) > 50
+    assert len(vectors(domain_name)) > 40
     assert differences(domain_name, vectors(domain_name), local_opa, embedded) == []
 
 
@@ -85,15 +89,6 @@ def test_engines_agree_on_changed_vectors(domain_name: str, local_opa: LocalOpa,
     inputs = (worlds.mutated(pick(vectors(domain_name)), pick) for _ in range(1000))
 
     assert differences(domain_name, inputs, local_opa, embedded) == []
-
-
-def test_engines_agree_on_recorded_inputs(
-    domain_name: str, replayed_embedded: Replayed, local_opa: LocalOpa, embedded: Engine
-) -> None:
-    _, writes = COUNTS[domain_name]
-
-    assert len(replayed_embedded.asked) == writes
-    assert differences(domain_name, (one.sliced for one in replayed_embedded.asked), local_opa, embedded) == []
 
 
 def test_engines_agree_on_changed_recorded_inputs(

@@ -12,7 +12,7 @@ from ledgeragent.conversation import Conversation, open_lines, read_conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.gate import Gate, Judged
-from ledgeragent.replay import Replay
+from ledgeragent.replay import JudgedCall, Replay
 from ledgeragent.session import Session
 
 JSON = dict[str, Any]
@@ -75,7 +75,14 @@ def conversations(shared: Path, domain: str) -> Iterator[Conversation]:
 def rows(domain: str, recorded: Sequence[Conversation], engine: Engine) -> list[JSON]:
     """Replay the conversations on an engine: one row per judged call."""
     gate = Gate(Domain.load(domain), engine)
-    return [judged.row() for conversation in recorded for judged in Replay(conversation, gate).judged()]
+    return [row(judged) for conversation in recorded for judged in Replay(conversation, gate).judged()]
+
+
+def row(judged: JudgedCall) -> JSON:
+    """The row of a judged call with the whole decision in it, but for the request, which is new in every replay."""
+    decision = judged.review.decision
+    whole = decision.model_dump(mode="json", exclude={"request"}) if decision is not None else None
+    return {**judged.row(), "decision": whole}
 
 
 def replayed(domain: str, recorded: Sequence[Conversation], engine: Engine) -> Replayed:
@@ -85,5 +92,5 @@ def replayed(domain: str, recorded: Sequence[Conversation], engine: Engine) -> R
     for conversation in recorded:
         replay = Replay(conversation, gate)
         gate.session = replay.session
-        found += [judged.row() for judged in replay.judged()]
+        found += [row(judged) for judged in replay.judged()]
     return Replayed(domain, found, gate.asked)
