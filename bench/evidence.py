@@ -172,6 +172,26 @@ def _shares(ran: Sequence[Row], ignored: Ignored) -> str:
     return " / ".join(f"{100 * found[one] / len(ran):.1f}" for one in VERDICTS) if ran else "-"
 
 
+def summary_table(judged: Sequence[Row]) -> str:
+    """One line per domain, and a second one where reads were not offered."""
+    body = []
+    for domain in sorted({row["domain"] for row in judged}):
+        writes = [row for row in judged if row["domain"] == domain and not is_undeclared(row)]
+        body.append(_summary(domain, writes, is_loop))
+        if domain in NOT_OFFERED:
+            body.append(_summary(f"{domain}, without reads not offered", writes, is_loop_or_not_offered))
+    shown = "allow / revise / block %"
+    return table(["executed writes", f"reward 1: {shown}", f"reward 0: {shown}", "refused ones caught before"], body)
+
+
+def _summary(title: str, writes: Sequence[Row], ignored: Ignored) -> list[str]:
+    good, bad = ([row for row in writes if row["executed"] and row["reward"] == reward] for reward in (1, 0))
+    refused = [row for row in writes if row["executed"] is False]
+    caught = sum(verdict(row, ignored) != "allow" for row in refused)
+    shares = [f"{_shares(ran, ignored)} ({len(ran)})" for ran in (good, bad)]
+    return [title, *shares, f"{caught} of {len(refused)}"]
+
+
 def undeclared_table(judged: Sequence[Row]) -> str:
     """Calls of undeclared tools, which are blocked."""
     found: Counter[tuple[str, str, str]] = Counter()
@@ -228,6 +248,7 @@ def main() -> int:
     except LedgerAgentError as error:
         print(error, file=sys.stderr)
         return 1
+    print(summary_table(judged), end="\n\n")
     for domain in sorted({row["domain"] for row in judged}):
         print(report(domain, [row for row in judged if row["domain"] == domain]), end="\n\n")
     return 1 if any("error" in row for row in judged) else 0
