@@ -1,19 +1,20 @@
-"""The recorded conversations of every domain on all engines: every write judged, whole decisions alike, as expected."""
+"""The recorded conversations of every domain on all engines: every write judged, whole decisions alike, as expected.
+
+They are replayed once, on the embedded engine; gates on the other engines are asked what its gate was asked. A replay
+depends on its engine by these answers alone, so where all are alike, the replays are.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
+from ledgeragent.contracts import Decision
 from ledgeragent.conversation import Conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from oracle.recorded import COUNTS, Replayed
-from oracle.recorded import rows as replay_rows
-
-Row = dict[str, Any]
+from oracle.recorded import COUNTS, Replayed, decisions
 
 BLOCKED_WITH_REWARD: dict[str, dict[tuple[str, str], int]] = {
     # One reservation, two of whose flights were on the days before: cancelled all the same, and right by the reward.
@@ -33,20 +34,19 @@ NOT_CAUGHT: dict[str, dict[str, int]] = {
 
 
 @pytest.fixture(scope="session")
-def rows(
-    domain_name: str, recorded: list[Conversation], replayed_embedded: Replayed, engines: dict[str, Engine]
-) -> dict[str, list[Row]]:
-    """The replay's rows by engine."""
-    servers = {
-        name: replay_rows(domain_name, recorded, engine) for name, engine in engines.items() if name != "embedded"
-    }
-    return {"embedded": replayed_embedded.rows, **servers}
+def answers(
+    domain_name: str, replayed_embedded: Replayed, engines: dict[str, Engine]
+) -> dict[str, list[Decision | None]]:
+    """The decisions by engine."""
+    asked = replayed_embedded.asked
+    others = {name: decisions(domain_name, asked, engine) for name, engine in engines.items() if name != "embedded"}
+    return {"embedded": replayed_embedded.decisions, **others}
 
 
-def test_engines_agree_call_for_call(rows: dict[str, list[Row]]) -> None:
-    assert set(rows) == {"embedded", "opa-local", "opa"}
-    assert rows["opa"] == rows["embedded"]
-    assert rows["opa-local"] == rows["embedded"]
+def test_engines_agree_call_for_call(answers: dict[str, list[Decision | None]]) -> None:
+    assert set(answers) == {"embedded", "opa-local", "opa"}
+    assert answers["opa"] == answers["embedded"]
+    assert answers["opa-local"] == answers["embedded"]
 
 
 def test_every_write_of_the_agent_is_judged(
@@ -66,10 +66,12 @@ def test_every_write_of_the_agent_is_judged(
     assert (len(recorded), len(judged)) == COUNTS[domain_name]
 
 
-def test_no_engine_fails(rows: dict[str, list[Row]]) -> None:
-    assert Counter(row.get("error") for engine_rows in rows.values() for row in engine_rows) == {
-        None: sum(map(len, rows.values()))
-    }
+def test_no_engine_fails(domain_name: str, answers: dict[str, list[Decision | None]]) -> None:
+    _, writes = COUNTS[domain_name]
+
+    assert {name: sum(one is not None for one in given) for name, given in answers.items()} == dict.fromkeys(
+        ("embedded", "opa-local", "opa"), writes
+    )
 
 
 def test_executed_writes_of_rewarded_conversations_are_blocked_only_as_explained(

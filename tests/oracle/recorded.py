@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ledgeragent.contracts import Decision
 from ledgeragent.conversation import Conversation, open_lines, read_conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
@@ -42,10 +43,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Replayed:
-    """A domain's recorded conversations on one engine: a row per judged call, and what was asked for it."""
+    """A domain's recorded conversations on one engine.
 
-    domain: str
+    Attributes:
+        rows: one per judged call.
+        decisions: what was answered for it, None where no decision could be accepted.
+        asked: what was asked for it.
+    """
+
     rows: list[JSON]
+    decisions: list[Decision | None]
     asked: list[Asked]
 
 
@@ -72,25 +79,18 @@ def conversations(shared: Path, domain: str) -> Iterator[Conversation]:
         yield replace(read_conversation(line, place=place), messages=())
 
 
-def rows(domain: str, recorded: Sequence[Conversation], engine: Engine) -> list[JSON]:
-    """Replay the conversations on an engine: one row per judged call."""
-    gate = Gate(Domain.load(domain), engine)
-    return [row(judged) for conversation in recorded for judged in Replay(conversation, gate).judged()]
-
-
-def row(judged: JudgedCall) -> JSON:
-    """The row of a judged call with the whole decision in it, but for the request, which is new in every replay."""
-    decision = judged.review.decision
-    whole = decision.model_dump(mode="json", exclude={"request"}) if decision is not None else None
-    return {**judged.row(), "decision": whole}
-
-
 def replayed(domain: str, recorded: Sequence[Conversation], engine: Engine) -> Replayed:
     """Replay the conversations on an engine, and listen."""
     gate = ListeningGate(Domain.load(domain), engine)
-    found = []
+    judged: list[JudgedCall] = []
     for conversation in recorded:
         replay = Replay(conversation, gate)
         gate.session = replay.session
-        found += [row(judged) for judged in replay.judged()]
-    return Replayed(domain, found, gate.asked)
+        judged += replay.judged()
+    return Replayed([one.row() for one in judged], [one.review.decision for one in judged], gate.asked)
+
+
+def decisions(domain: str, asked: Sequence[Asked], engine: Engine) -> list[Decision | None]:
+    """What a gate on another engine answers to the same questions."""
+    gate = Gate(Domain.load(domain), engine)
+    return [gate.judge(one.sliced).decision for one in asked]
