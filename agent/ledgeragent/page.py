@@ -7,6 +7,7 @@ is. Whether the page, the predicates and tools.json agree is for the domain to c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -28,8 +29,7 @@ _PAGE: Final = Template("""\
 package ledgeragent.$domain
 
 import data.ledgeragent.gate
-import data.ledgeragent.gate.overrides
-
+$imports
 default decision := {
 	"contract": "ledgeragent.decision/1",
 	"request": "",
@@ -72,25 +72,35 @@ _declared := {
 	},
 }
 
-# METADATA
-# title: The thresholds, reasons and tables in force
-settings[key] := overrides.setting("$domain", key, own) if some key, own in data.ledgeragent.$domain.defaults
-
-default predicates := {}
+${settings}default predicates := {}
 
 predicates := guarding[input.action.tool]
 $guarding""")
 
 
-def page_text(domain: str, guarded: Mapping[str, Sequence[str]]) -> str:
+_SETTINGS: Final = Template("""\
+# METADATA
+# title: The thresholds, reasons and tables in force
+settings[key] := overrides.setting("$domain", key, own) if some key, own in data.ledgeragent.$domain.defaults
+
+""")
+
+
+def page_text(domain: str, guarded: Mapping[str, Sequence[str]], *, tunable: bool) -> str:
     """The page of a domain.
 
     Args:
         domain: the domain's name.
         guarded: tool → ids of the predicates that guard it, for every write.
+        tunable: whether the domain has settings that a deployment may override.
     """
     rules = [f"\n{_guarding(tool, ids)}" for tool, ids in sorted(guarded.items())]
-    return _PAGE.substitute(domain=check_name(domain), guarding="".join(rules))
+    return _PAGE.substitute(
+        domain=check_name(domain),
+        guarding="".join(rules),
+        imports="import data.ledgeragent.gate.overrides\n" if tunable else "",
+        settings=_SETTINGS.substitute(domain=domain) if tunable else "",
+    )
 
 
 def _guarding(tool: str, ids: Sequence[str]) -> str:
@@ -110,6 +120,14 @@ def page_of(rego: Path, domain: str, writes: Mapping[str, Sequence[str]]) -> str
     """
     common = {one for ids in writes.values() for one in ids if one.startswith(COMMON)}
     guards = read_rego(rego, domain).guards
-    return page_text(
-        domain, {tool: sorted(common | {one for one, tools in guards.items() if tool in tools}) for tool in writes}
-    )
+    guarded = {tool: sorted(common | {one for one, tools in guards.items() if tool in tools}) for tool in writes}
+    return page_text(domain, guarded, tunable=_has_defaults(rego / "ledgeragent" / domain / "defaults" / "data.json"))
+
+
+def _has_defaults(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError:
+        return True  # what is wrong with the file is for the domain to say
