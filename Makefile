@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test opa compile compile-check rego lint format bench evidence wheel-check ci clean
+.PHONY: help demo test opa compile compile-check rego regal mutants lint format bench evidence wheel-check ci clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -30,6 +30,13 @@ compile-check: $(VENV)/demo-ready ## fail when the compiled module is not that o
 
 rego: ## format, strict check, tests and coverage of the policies
 	@opa=$$(scripts/opa) && scripts/check-rego "$$opa"
+
+regal: ## lint the policies with Regal, if it is there or can be built
+	@regal=$$(scripts/regal) || { [ -z "$$LEDGERAGENT_REQUIRE" ] && echo "skipping Regal"; exit $$?; }; \
+		"$$regal" lint --no-color rego agent/ledgeragent/authz
+
+mutants: $(VENV)/demo-ready ## change the rules one place at a time: their tests must notice (an hour)
+	@$(WITH_OPA) $(BIN)/python scripts/mutants.py $(MUTANTS_ARGS)
 
 lint: $(VENV)/test-ready ## ruff and mypy --strict
 	@$(BIN)/ruff check .

@@ -24,6 +24,12 @@ test_holds_for_whom_the_host_signed_in if {
 	}
 }
 
+test_violated_and_not_unknown_for_somebody_else_whom_the_host_signed_in if {
+	every write in given.writes {
+		given.of(id, given.signed_in(given.forget(write, ["auth"]), "bo_quist_2002")).status == "violated"
+	}
+}
+
 test_violated_by_another_patients_appointment if {
 	given.of(id, given.claim(given.cancel, appointment, "bo_quist_2002")) == given.violated(
 		id,
