@@ -62,7 +62,7 @@ test_tools_that_change_nothing_are_allowed if {
 		{"tools": {"calculate": {"effect": "none", "parameters": {"type": "object"}}}},
 	)
 	decision := airline.decision with input as given.request("calculate", {"expression": "2 + 2"})
-		with data.ledgeragent.airline.declared as declared
+		with airline.declared as declared
 	decision == allowed([])
 }
 
@@ -76,20 +76,20 @@ overrides := {"airline": {"predicates": {"airline.cancel_requires_basis": {
 test_overrides_change_the_decision_and_not_the_proof if {
 	request := given.forget(given.cancel, ["flight_status"])
 	decision := airline.decision with input as request
-		with data.ledgeragent.airline.declared as given.declared
+		with airline.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	decision.verdict == "allow"
 	[row.target | some row in decision.overrides] == ["airline.cancel_requires_basis"]
 
 	proof := airline.proof with input as request
-		with data.ledgeragent.airline.declared as given.declared
+		with airline.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	proof.verdict == "revise"
 	proof.overrides == []
 }
 
 test_generated_data_that_is_not_there_blocks if {
-	decision := airline.decision with input as given.cancel with data.ledgeragent.airline.declared as {}
+	decision := airline.decision with input as given.cancel with airline.declared as {}
 	decision.verdict == "block"
 	decision.request == ""
 	[finding.predicate | some finding in decision.findings] == ["gate.input"]
@@ -104,7 +104,7 @@ test_every_predicate_listed_guards_what_it_says if {
 		tools == {write.action.tool |
 			some write in given.writes
 			predicate in object.keys(airline.predicates) with input as write
-				with data.ledgeragent.airline.declared as given.declared
+				with airline.declared as given.declared
 		}
 	}
 }

@@ -55,7 +55,7 @@ test_tools_that_change_nothing_are_allowed if {
 		{"tools": {"calculate": {"effect": "none", "parameters": {"type": "object"}}}},
 	)
 	decision := retail.decision with input as given.request("calculate", {"expression": "2 + 2"})
-		with data.ledgeragent.retail.declared as declared
+		with retail.declared as declared
 	decision == allowed([])
 }
 
@@ -69,13 +69,13 @@ overrides := {"retail": {"predicates": {"retail.cancel_reason": {
 test_overrides_change_the_decision_and_not_the_proof if {
 	request := given.argue(given.cancel, "reason", "bored")
 	decision := retail.decision with input as request
-		with data.ledgeragent.retail.declared as given.declared
+		with retail.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	decision.verdict == "allow"
 	[row.target | some row in decision.overrides] == ["retail.cancel_reason"]
 
 	proof := retail.proof with input as request
-		with data.ledgeragent.retail.declared as given.declared
+		with retail.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	proof.verdict == "revise"
 	proof.overrides == []
@@ -90,20 +90,20 @@ test_settings_of_a_deployment_change_the_decision_and_not_the_proof if {
 		"expires": "2026-12-31",
 	}}}}
 	decision := retail.decision with input as request
-		with data.ledgeragent.retail.declared as given.declared
+		with retail.declared as given.declared
 		with data.ledgeragent_overrides as accepted
 	decision.verdict == "allow"
 	[row.target | some row in decision.overrides] == ["settings.cancel_reasons"]
 
 	proof := retail.proof with input as request
-		with data.ledgeragent.retail.declared as given.declared
+		with retail.declared as given.declared
 		with data.ledgeragent_overrides as accepted
 	proof.verdict == "revise"
 	proof.overrides == []
 }
 
 test_generated_data_that_is_not_there_blocks if {
-	decision := retail.decision with input as given.cancel with data.ledgeragent.retail.declared as {}
+	decision := retail.decision with input as given.cancel with retail.declared as {}
 	decision.verdict == "block"
 	decision.request == ""
 	[finding.predicate | some finding in decision.findings] == ["gate.input"]
@@ -111,7 +111,7 @@ test_generated_data_that_is_not_there_blocks if {
 
 test_every_write_is_judged_by_the_predicates_that_guard_it if {
 	every write in given.writes {
-		judged := retail.predicates with input as write with data.ledgeragent.retail.declared as given.declared
+		judged := retail.predicates with input as write with retail.declared as given.declared
 		sort(object.keys(judged)) == given.guarded_by[write.action.tool]
 	}
 }

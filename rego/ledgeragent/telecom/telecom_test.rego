@@ -60,7 +60,7 @@ test_tools_that_change_nothing_are_allowed if {
 		{"tools": {"run_speed_test": {"effect": "none", "parameters": {"type": "object"}}}},
 	)
 	decision := telecom.decision with input as given.request("run_speed_test", {})
-		with data.ledgeragent.telecom.declared as declared
+		with telecom.declared as declared
 	decision == allowed([])
 }
 
@@ -74,20 +74,20 @@ overrides := {"telecom": {"predicates": {"telecom.refuel_limit": {
 test_overrides_change_the_decision_and_not_the_proof if {
 	request := given.argue(given.refuel, "gb_amount", 3)
 	decision := telecom.decision with input as request
-		with data.ledgeragent.telecom.declared as given.declared
+		with telecom.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	decision.verdict == "allow"
 	[row.target | some row in decision.overrides] == ["telecom.refuel_limit"]
 
 	proof := telecom.proof with input as request
-		with data.ledgeragent.telecom.declared as given.declared
+		with telecom.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	proof.verdict == "revise"
 	proof.overrides == []
 }
 
 test_generated_data_that_is_not_there_blocks if {
-	decision := telecom.decision with input as given.roam with data.ledgeragent.telecom.declared as {}
+	decision := telecom.decision with input as given.roam with telecom.declared as {}
 	decision.verdict == "block"
 	decision.request == ""
 	[finding.predicate | some finding in decision.findings] == ["gate.input"]
@@ -102,7 +102,7 @@ test_every_predicate_listed_guards_what_it_says if {
 		tools == {write.action.tool |
 			some write in given.writes
 			predicate in object.keys(telecom.predicates) with input as write
-				with data.ledgeragent.telecom.declared as given.declared
+				with telecom.declared as given.declared
 		}
 	}
 }

@@ -55,7 +55,7 @@ test_tools_that_change_nothing_are_allowed if {
 		{"tools": {"calculate": {"effect": "none", "parameters": {"type": "object"}}}},
 	)
 	decision := telehealth.decision with input as given.request("calculate", {"expression": "2 + 2"})
-		with data.ledgeragent.telehealth.declared as declared
+		with telehealth.declared as declared
 	decision == allowed([])
 }
 
@@ -69,20 +69,20 @@ overrides := {"telehealth": {"predicates": {"telehealth.slot_in_schedule": {
 test_overrides_change_the_decision_and_not_the_proof if {
 	request := given.argue(given.schedule, "time", "11:00")
 	decision := telehealth.decision with input as request
-		with data.ledgeragent.telehealth.declared as given.declared
+		with telehealth.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	decision.verdict == "allow"
 	[row.target | some row in decision.overrides] == ["telehealth.slot_in_schedule"]
 
 	proof := telehealth.proof with input as request
-		with data.ledgeragent.telehealth.declared as given.declared
+		with telehealth.declared as given.declared
 		with data.ledgeragent_overrides as overrides
 	proof.verdict == "revise"
 	proof.overrides == []
 }
 
 test_generated_data_that_is_not_there_blocks if {
-	decision := telehealth.decision with input as given.cancel with data.ledgeragent.telehealth.declared as {}
+	decision := telehealth.decision with input as given.cancel with telehealth.declared as {}
 	decision.verdict == "block"
 	decision.request == ""
 	[finding.predicate | some finding in decision.findings] == ["gate.input"]
@@ -97,7 +97,7 @@ test_every_predicate_listed_guards_what_it_says if {
 		tools == {write.action.tool |
 			some write in given.writes
 			predicate in object.keys(telehealth.predicates) with input as write
-				with data.ledgeragent.telehealth.declared as given.declared
+				with telehealth.declared as given.declared
 		}
 	}
 }
