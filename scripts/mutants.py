@@ -57,7 +57,7 @@ CHANGEABLE: Final = (("ledger",), ("action", "arguments"), ("session", "principa
 FRAME: Final = (("ledger",), ("action", "arguments"), ("history",))
 """Without these there is nothing to judge."""
 BATCH: Final = 800
-BATCHES: Final = 4
+BATCHES: Final = 3
 SHOWN: Final = 60
 TOLD: Final = ("holds", "evidence", "verdict", "message")
 """What the gate asks of a predicate."""
@@ -424,6 +424,12 @@ class Questions:
         self._answers: dict[int, list[Json]] = {}
         self._lock = threading.Lock()
 
+    def whole(self) -> Questions:
+        """The same inputs, but whole decisions are compared."""
+        copied = copy.copy(self)
+        copied.told, copied._answers = self.original.decision, {}
+        return copied
+
     def batches(self) -> Iterator[tuple[list[Json], list[Json]]]:
         """Inputs and the original's answers, a batch at a time."""
         with self._lock:
@@ -479,26 +485,24 @@ class Workspace:
         try:
             if page in kept:
                 page.write_text(page_of(self.rego, self._domain, self._writes), encoding="utf-8")
-            fate = self._tested(".".join(mutant.file.parent.parts))
-            return self._compared(questions) if fate == "survived" else (fate, "")
+            guards_changed = page in kept and page.read_bytes() != kept[page]
+            return self._judged(mutant.file, questions.whole() if guards_changed else questions)
         finally:
             for one, content in kept.items():
                 one.write_bytes(content)
 
-    def _tested(self, package: str) -> Fate:
-        """The tests beside the file come first: they are few, and most mutants die there."""
+    def _judged(self, file: Path, questions: Questions) -> tuple[Fate, str]:
+        """The tests beside the file come first: they are few, and most mutants die there. All tests take longest."""
+        name = file.parent.name
+        package = ".".join(file.parent.parts)
         own = rf"^{re.escape(f'data.{package}_test.')}"
-        name = package.rpartition(".")[2]
-        for run, ignored in (
-            (own, self._test_files - {f"{name}_test.rego", "fixtures_test.rego"}),
-            (self._all_tests, ()),
-        ):
-            code = self._test(run, ignored).returncode
-            if code == _TESTS_FAILED:
-                return "killed"
-            if code != 0:
-                return "broken"
-        return "survived"
+        code = self._test(own, self._test_files - {f"{name}_test.rego", "fixtures_test.rego"}).returncode
+        if code != 0:
+            return ("killed" if code == _TESTS_FAILED else "broken"), ""
+        fate, shown = self._compared(questions)
+        if fate != "equivalent" and self._test(self._all_tests).returncode != 0:
+            return "killed", ""
+        return fate, shown
 
     @property
     def _all_tests(self) -> str:

@@ -26,8 +26,9 @@ DECISION = "data.ledgeragent.retail.decision"
 ODD: tuple[Any, ...] = (None, True, 1e300, "text", [None], {"text": "text"})
 
 
-def vectors() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((policies.SCHEMAS / "vectors" / "retail.json").read_text())["vectors"]
+def vectors(domain: str = "retail") -> list[dict[str, Any]]:
+    file = policies.SCHEMAS / "vectors" / f"{domain}.json"
+    found: list[dict[str, Any]] = json.loads(file.read_text())["vectors"]
     return found
 
 
@@ -147,16 +148,17 @@ def replaced(value: Any, path: tuple[Any, ...], other: Any) -> Any:
     return copied
 
 
-def test_no_change_of_type_anywhere_raises_an_error_or_leaves_no_decision(opa_binary: Path) -> None:
+@pytest.mark.parametrize("domain", policies.domains())
+def test_no_change_of_type_anywhere_raises_an_error_or_leaves_no_decision(domain: str, opa_binary: Path) -> None:
     """`evaluate` is strict: a built-in's error would raise. What is no gate input must be blocked as such."""
-    chosen = {vector["input"]["action"]["tool"]: vector["input"] for vector in vectors() if _is_allowed(vector)}
+    chosen = {vector["input"]["action"]["tool"]: vector["input"] for vector in vectors(domain) if _is_allowed(vector)}
     mutated = [replaced(sound, path, other) for sound in chosen.values() for path in nodes(sound) for other in ODD]
-    decisions = evaluate(opa_binary, policies.REGO, DECISION, mutated)
+    decisions = evaluate(opa_binary, policies.REGO, f"data.ledgeragent.{domain}.decision", mutated)
     for request, answer in zip(mutated, decisions, strict=True):
         decision = Decision.model_validate(answer)
         worst = max((_rank(finding.verdict) for finding in decision.findings), default=0)
         assert _rank(decision.verdict) == worst
-        if not _is_gate_input(request):
+        if not _is_gate_input(request, domain):
             assert [finding.predicate for finding in decision.findings] == ["gate.input"]
 
 
@@ -185,9 +187,9 @@ def _rank(verdict: str) -> int:
     return ("allow", "revise", "block").index(verdict)
 
 
-def _is_gate_input(request: Any) -> bool:
+def _is_gate_input(request: Any, domain: str) -> bool:
     try:
         GateInput.model_validate(request)
     except ValidationError:
         return False
-    return bool(request["domain"] == "retail")
+    return bool(request["domain"] == domain)

@@ -74,6 +74,12 @@ test_violated_when_bags_are_taken_away if {
 	)
 }
 
+test_as_many_bags_as_before_are_not_taken_away if {
+	finding := given.of(id, bags(given.change_bags, 2, 1))
+	finding.status == "violated"
+	finding.verdict == "revise"
+}
+
 test_what_is_already_wrong_decides if {
 	fewer := bags(given.change_bags, 1, 0)
 	given.of(id, given.forget(given.outdate(fewer, reserved("cabin")), ["users"])).verdict == "block"

@@ -128,6 +128,13 @@ test_an_odd_provider_has_no_schedule if {
 	}
 }
 
+test_a_schedule_of_one_weekday_is_shown if {
+	given.of(id, given.claim(given.schedule, booked, {"Friday": ["09:00"]})).message == concat(" ", [
+		"2026-03-09 is a Monday, and 10:30 is not a time at which dr_lind_cardiology sees patients on that weekday.",
+		"In the schedule: Friday 09:00.",
+	])
+}
+
 test_times_that_do_not_stand_in_a_list_are_no_times if {
 	given.of(id, given.claim(given.schedule, mondays, "10:30")).message == concat(" ", [
 		"2026-03-09 is a Monday, and 10:30 is not a time at which dr_lind_cardiology sees patients on that weekday.",
