@@ -412,12 +412,13 @@ class Questions:
     Args:
         original: the unchanged policies.
         file: the file, under the bundle root.
-        make: makes the inputs.
+        make: makes inputs for the tools that a predicate guards, or for all tools.
     """
 
-    def __init__(self, original: Workspace, file: Path, make: Callable[[], list[Json]]) -> None:
-        self.original, self._make = original, make
+    def __init__(self, original: Workspace, file: Path, make: Callable[[str | None], list[Json]]) -> None:
         package = ".".join(file.parent.parts)
+        self.original = original
+        self._make, self._make_all = partial(make, package.removeprefix("ledgeragent.")), partial(make, None)
         told = f"{{name: value | some name in {json.dumps(TOLD)}; value := data.{package}[name]}}"
         self.told = original.decision if file.parent.name in ("facts", "defaults") else told
         self._inputs: list[Json] = []
@@ -425,9 +426,10 @@ class Questions:
         self._lock = threading.Lock()
 
     def whole(self) -> Questions:
-        """The same inputs, but whole decisions are compared."""
+        """Inputs for every tool, and whole decisions are compared."""
         copied = copy.copy(self)
         copied.told, copied._answers = self.original.decision, {}
+        copied._inputs, copied._make = [], self._make_all
         return copied
 
     def batches(self) -> Iterator[tuple[list[Json], list[Json]]]:
@@ -486,10 +488,17 @@ class Workspace:
             if page in kept:
                 page.write_text(page_of(self.rego, self._domain, self._writes), encoding="utf-8")
             guards_changed = page in kept and page.read_bytes() != kept[page]
-            return self._judged(mutant.file, questions.whole() if guards_changed else questions)
+            return self._judged_by_all(questions.whole()) if guards_changed else self._judged(mutant.file, questions)
         finally:
             for one, content in kept.items():
                 one.write_bytes(content)
+
+    def _judged_by_all(self, questions: Questions) -> tuple[Fate, str]:
+        """Other guards concern calls of other tools: all tests, and inputs for every tool."""
+        code = self._test(self._all_tests).returncode
+        if code != 0:
+            return ("killed" if code == _TESTS_FAILED else "broken"), ""
+        return self._compared(questions)
 
     def _judged(self, file: Path, questions: Questions) -> tuple[Fate, str]:
         """The tests beside the file come first: they are few, and most mutants die there. All tests take longest."""
@@ -534,14 +543,13 @@ class Workspace:
         return json.dumps(dict(zip(("input", "before", "after"), rows[0], strict=True))) if rows else ""
 
 
-def inputs_for(schemas: Path, domain: str, file: Path) -> list[Json]:
-    """The vectors, and changed vectors, of the tools that a file's predicate guards; of all tools for other files."""
+def inputs_for(schemas: Path, domain: str, predicate: str | None) -> list[Json]:
+    """The vectors, and changed vectors, of the tools that a predicate guards; of all tools if it guards none."""
     vectors = json.loads((schemas / "vectors" / f"{domain}.json").read_bytes())["vectors"]
-    predicate = ".".join(file.parent.parts[1:])
     guarded = {one["input"]["action"]["tool"] for one in vectors if predicate in one["decision"]["predicates"]}
     inputs = [one["input"] for one in vectors if one["decision"]["predicates"]]
     inputs = [one for one in inputs if not guarded or one["action"]["tool"] in guarded]
-    return [*inputs, *changed_inputs(inputs, BATCH * BATCHES - len(inputs), seed=len(str(file)))]
+    return [*inputs, *changed_inputs(inputs, BATCH * BATCHES - len(inputs), seed=len(vectors))]
 
 
 def run(opa: Path, domain: str, only: str | None, jobs: int) -> dict[Path, Counter[Fate]]:
@@ -556,7 +564,7 @@ def run(opa: Path, domain: str, only: str | None, jobs: int) -> dict[Path, Count
         for number in range(jobs):
             free.put(Workspace(opa, rego, schemas, domain, Path(folder) / str(number)))
         original = Workspace(opa, rego, schemas, domain, Path(folder) / "original")
-        asked = {file: Questions(original, file, partial(inputs_for, schemas, host, file)) for file in found}
+        asked = {file: Questions(original, file, partial(inputs_for, schemas, host)) for file in found}
 
         def judged(mutant: Mutant) -> tuple[Mutant, Fate, str]:
             workspace = free.get()
