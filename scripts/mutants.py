@@ -298,6 +298,16 @@ def vector_inputs(schemas: Path, domain: str) -> list[Json]:
     return [one["input"] for one in json.loads(file.read_bytes())["vectors"]] if file.exists() else []
 
 
+def each_place_changed(given: Iterable[Json]) -> list[Json]:
+    """Every place of each gate input gone, or of each odd value."""
+    found = []
+    for one in given:
+        for path, _ in _changeable(one):
+            found += [_put(one, path, value) for value in ODD]
+            found.append(_without(one, path))
+    return found
+
+
 def changed_inputs(given: Sequence[Json], count: int, seed: int) -> list[Json]:
     """`count` changed copies of gate inputs.
 
@@ -488,30 +498,24 @@ class Workspace:
             if page in kept:
                 page.write_text(page_of(self.rego, self._domain, self._writes), encoding="utf-8")
             guards_changed = page in kept and page.read_bytes() != kept[page]
-            return self._judged_by_all(questions.whole()) if guards_changed else self._judged(mutant.file, questions)
+            fate = self._tested(mutant.file)
+            if fate != "survived":
+                return fate, ""
+            return self._compared(questions.whole() if guards_changed else questions)
         finally:
             for one, content in kept.items():
                 one.write_bytes(content)
 
-    def _judged_by_all(self, questions: Questions) -> tuple[Fate, str]:
-        """Other guards concern calls of other tools: all tests, and inputs for every tool."""
-        code = self._test(self._all_tests).returncode
-        if code != 0:
-            return ("killed" if code == _TESTS_FAILED else "broken"), ""
-        return self._compared(questions)
-
-    def _judged(self, file: Path, questions: Questions) -> tuple[Fate, str]:
-        """The tests beside the file come first: they are few, and most mutants die there. All tests take longest."""
-        name = file.parent.name
+    def _tested(self, file: Path) -> Fate:
+        """The tests beside the file come first: they are few, and most mutants die there."""
         package = ".".join(file.parent.parts)
+        beside = {f"{file.parent.name}_test.rego", "fixtures_test.rego"}
         own = rf"^{re.escape(f'data.{package}_test.')}"
-        code = self._test(own, self._test_files - {f"{name}_test.rego", "fixtures_test.rego"}).returncode
-        if code != 0:
-            return ("killed" if code == _TESTS_FAILED else "broken"), ""
-        fate, shown = self._compared(questions)
-        if fate != "equivalent" and self._test(self._all_tests).returncode != 0:
-            return "killed", ""
-        return fate, shown
+        for run, ignored in ((own, self._test_files - beside), (self._all_tests, ())):
+            code = self._test(run, ignored).returncode
+            if code != 0:
+                return "killed" if code == _TESTS_FAILED else "broken"
+        return "survived"
 
     @property
     def _all_tests(self) -> str:
@@ -549,7 +553,9 @@ def inputs_for(schemas: Path, domain: str, predicate: str | None) -> list[Json]:
     guarded = {one["input"]["action"]["tool"] for one in vectors if predicate in one["decision"]["predicates"]}
     inputs = [one["input"] for one in vectors if one["decision"]["predicates"]]
     inputs = [one for one in inputs if not guarded or one["action"]["tool"] in guarded]
-    return [*inputs, *changed_inputs(inputs, BATCH * BATCHES - len(inputs), seed=len(vectors))]
+    each = each_place_changed({one["action"]["tool"]: one for one in inputs}.values())
+    each = random.Random(len(each)).sample(each, min(len(each), BATCH))
+    return [*inputs, *each, *changed_inputs(inputs, BATCH * BATCHES - len(inputs) - len(each), seed=len(vectors))]
 
 
 def run(opa: Path, domain: str, only: str | None, jobs: int) -> dict[Path, Counter[Fate]]:
