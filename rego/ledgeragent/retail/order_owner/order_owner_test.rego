@@ -79,3 +79,10 @@ test_violated_by_odd_values if {
 		given.of(id, given.claim(given.cancel, ["auth", "user_id"], value)).status == "violated"
 	}
 }
+
+test_whom_the_host_signed_in_needs_no_look_up if {
+	request := given.signed_in(given.forget(given.cancel, ["orders"]), "ada_quist_1001")
+	names := [path[0] | some path in given.of(id, given.forget(request, ["auth"])).paths]
+	count(names) > 0
+	every name in names { name != "auth" }
+}

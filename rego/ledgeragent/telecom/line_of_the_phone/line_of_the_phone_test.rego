@@ -84,6 +84,8 @@ test_asks_for_nothing_that_does_not_decide if {
 	evidence(given.roam) == {second}
 	evidence(wrong_line(given.forget(given.roam, phones))) == set()
 	evidence(contact_number(given.roam)) == {["auth", "customer_id"], lines, first, second}
+	evidence(given.signed_in(contact_number(given.roam), "C71")) == {lines, first, second}
+	evidence(given.forget(wrong_line(given.roam), ["lines", "L1"])) == {first, phones}
 }
 
 test_unknown_while_another_line_could_carry_the_number if {

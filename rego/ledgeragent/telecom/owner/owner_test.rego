@@ -106,6 +106,12 @@ test_violated_by_such_a_look_up_even_when_the_call_names_whom_the_host_signed_in
 	}
 }
 
+test_whom_the_host_signed_in_needs_no_look_up if {
+	request := given.argue(given.signed_in(given.roam, "C71"), "customer_id", "C72")
+	given.of(id, given.outdate(request, ["auth", "customer_id"])).status == "violated"
+	given.of(id, given.forget(request, ["auth"])).paths == []
+}
+
 test_violated_by_what_is_no_customer_id if {
 	every value in [null, 7, true, "", ["C71"], {}] {
 		given.of(id, given.claim(given.roam, ["auth", "customer_id"], value)) == given.violated(
