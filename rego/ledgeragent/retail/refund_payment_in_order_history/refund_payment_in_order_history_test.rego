@@ -66,3 +66,9 @@ test_violated_by_odd_values if {
 		given.of(id, given.claim(to_gift_card, array.concat(methods, ["gift_card_1"]), value)).status == "violated"
 	}
 }
+
+test_a_payment_without_a_method_is_no_choice if {
+	paid_by_nobody := [{"transaction_type": "payment", "amount": 10, "payment_method_id": 5}]
+	message := given.of(id, given.claim(given.return_items, history, paid_by_nobody)).message
+	contains(message, "(none)")
+}
