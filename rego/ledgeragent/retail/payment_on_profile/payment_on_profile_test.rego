@@ -34,6 +34,11 @@ test_violated_by_a_method_that_is_not_on_the_profile if {
 	)
 }
 
+test_for_other_writes_having_paid_is_not_enough if {
+	paid := given.claim(given.exchange, array.concat(history, ["0", "payment_method_id"]), unknown_method)
+	given.of(id, given.argue(paid, "payment_method_id", unknown_method)).status == "violated"
+}
+
 test_for_a_return_paying_this_order_is_enough if {
 	paid := given.claim(given.return_items, array.concat(history, ["0", "payment_method_id"]), unknown_method)
 	request := given.argue(paid, "payment_method_id", unknown_method)

@@ -35,6 +35,15 @@ test_violated_by_lists_of_different_lengths_whatever_was_read if {
 	}
 }
 
+test_lists_of_different_lengths_are_violated_when_everything_was_read_too if {
+	every new in [["lamp-b"], ["lamp-b", "chair-b", "chair-b"]] {
+		given.of(id, replacing(new)) == given.of(id, given.forget(replacing(new), ["orders"]))
+		given.of(id, given.forget(replacing(new), ["products"])) == given.of(id, replacing(new))
+	}
+	first := given.argue(replacing(["lamp-b", "chair-b"]), "item_ids", ["lamp-a"])
+	given.of(id, first).status == "violated"
+}
+
 test_violated_by_a_variant_that_is_not_available if {
 	given.of(id, replacing(["lamp-d", "chair-b"])) == given.violated(
 		id,
