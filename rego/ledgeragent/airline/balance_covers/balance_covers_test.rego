@@ -169,3 +169,13 @@ test_violated_by_odd_values if {
 		given.of(id, given.claim(given.claim(dearer, balance, 480), reserved("flights"), value)).status == "violated"
 	}
 }
+
+test_the_balance_of_a_certificate_is_asked_for_and_that_of_an_unknown_kind_is_not if {
+	paid := paying([["certificate_1", 250]])
+	certificate := array.concat(methods, ["certificate_1", "amount"])
+	given.missing(given.of(id, given.outdate(paid, certificate))) == {concat(".", certificate): "stale"}
+	voucher := given.claim(paid, array.concat(methods, ["certificate_1", "source"]), "voucher")
+	odd := given.of(id, given.forget(voucher, certificate))
+	odd.status == "violated"
+	every path in odd.paths { path != certificate }
+}
