@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 from ledgeragent.contracts import (
-    DECISION,
     GATE_INPUT,
     RECORD,
     Decision,
@@ -45,7 +44,7 @@ from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance
 from ledgeragent.paths import NOTHING, Path, Scope
 from ledgeragent.records import Recorder, wall_clock
 
-__all__ = ["DECISION", "Call", "IssuedCall", "Observation", "Review", "Session", "Ticket", "ToolRefused"]
+__all__ = ["Call", "IssuedCall", "Observation", "Review", "Session", "Ticket", "ToolRefused"]
 
 _MAX_SEEN: Final = 500_000
 _MAX_REMEMBERED: Final = 1_000_000
