@@ -3,6 +3,7 @@
 The usual way in: load a `Domain`, open an engine, build a `Gate`, and give every conversation a `Session`.
 """
 
+from ledgeragent.agent import AsyncLedgerAgent, LedgerAgent, Options, Reply
 from ledgeragent.contracts import Decision, Finding, Principal
 from ledgeragent.domain import Domain
 from ledgeragent.engine import AsyncOpaServer, Embedded, Engine, LocalOpa, OpaServer, open_engine
@@ -12,19 +13,30 @@ from ledgeragent.errors import (
     EngineError,
     LedgerAgentError,
     LedgerError,
+    ModelAnswer,
+    ModelError,
+    ModelRefused,
+    ModelUnreachable,
     RecordError,
     SessionClosed,
     TicketError,
 )
 from ledgeragent.feedback import SuggestedRead
-from ledgeragent.gate import Failure, Gate, Judged
+from ledgeragent.gate import Failure, Gate, Judged, ShadowGate
 from ledgeragent.ledger import Ledger, Limits, NotAFact, Provenance
+from ledgeragent.loop import Admitted, Loop, Rejected, Step
+from ledgeragent.model import AsyncModel, Generation, Model, ProposedCall, Usage
 from ledgeragent.records import JsonlRecorder, Recorder
 from ledgeragent.session import Call, IssuedCall, Observation, Review, Session, Ticket, ToolRefused
+from ledgeragent.toolset import Tool, ToolFailed, Toolset
+from ledgeragent.view import LedgerView
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Admitted",
+    "AsyncLedgerAgent",
+    "AsyncModel",
     "AsyncOpaServer",
     "BadInput",
     "Call",
@@ -37,27 +49,46 @@ __all__ = [
     "Failure",
     "Finding",
     "Gate",
+    "Generation",
     "IssuedCall",
     "JsonlRecorder",
     "Judged",
     "Ledger",
+    "LedgerAgent",
     "LedgerAgentError",
     "LedgerError",
+    "LedgerView",
     "Limits",
     "LocalOpa",
+    "Loop",
+    "Model",
+    "ModelAnswer",
+    "ModelError",
+    "ModelRefused",
+    "ModelUnreachable",
     "NotAFact",
     "Observation",
     "OpaServer",
+    "Options",
     "Principal",
+    "ProposedCall",
     "Provenance",
     "RecordError",
     "Recorder",
+    "Rejected",
+    "Reply",
     "Review",
     "Session",
     "SessionClosed",
+    "ShadowGate",
+    "Step",
     "SuggestedRead",
     "Ticket",
     "TicketError",
+    "Tool",
+    "ToolFailed",
     "ToolRefused",
+    "Toolset",
+    "Usage",
     "open_engine",
 ]

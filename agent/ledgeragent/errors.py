@@ -9,6 +9,10 @@ Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtim
     ├── TicketError         a ticket that is spent, foreign or does not fit the call
     ├── SessionClosed       the session has ended (principal changed, host closed it)
     ├── RecordError         a decision record could not be written: the decision is withheld
+    ├── ModelError          the chat model gave no answer
+    │   ├── ModelUnreachable    no connection, a stream that broke off, no answer in time, or too many requests
+    │   ├── ModelRefused        the endpoint took neither key nor request (any other 4xx)
+    │   └── ModelAnswer         an answer that is not what the protocol says
     └── EngineError         the policy decision point gave no usable answer
         ├── EngineUnreachable   no connection: not there, refused, name unknown, child process gone
         ├── EngineTimeout       no complete answer within the budget
@@ -85,6 +89,26 @@ class SessionClosed(LedgerAgentError):
 
 class RecordError(LedgerAgentError):
     """A record could not be written, so the decision it stands for is withheld."""
+
+
+class ModelError(LedgerAgentError):
+    """The chat model gave no answer; nothing was done."""
+
+
+class ModelUnreachable(ModelError):
+    """No connection, a stream that broke off, no answer in time, or the endpoint is overloaded."""
+
+
+class ModelRefused(ModelError):
+    """The endpoint did not take the request: its key, its model's name, its size; `status` is the HTTP status."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ModelAnswer(ModelError):
+    """The endpoint's answer is not what the chat-completions protocol says."""
 
 
 class EngineError(LedgerAgentError):

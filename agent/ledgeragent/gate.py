@@ -197,6 +197,29 @@ class Gate:
         return revisions.pop()
 
 
+class ShadowGate:
+    """Judges as a gate does and lets every call through: for a roll-out, and to measure what enforcing would change.
+
+    It is another class than `Gate`, not a setting of it: whoever holds a `Gate` enforces. Every record it leads to says
+    `enforced: false`.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        """Shadow a gate; says so in the log.
+
+        Args:
+            gate: judges; what it answers is only recorded.
+        """
+        self.domain = gate.domain
+        self.engine = gate.engine
+        self._gate = gate
+        _log.warning("SHADOW: calls of domain %s are judged and recorded, none is held back", gate.domain.name)
+
+    def judge(self, gate_input: Mapping[str, Any]) -> Judged:
+        """What the gate says; as `Gate.judge`."""
+        return self._gate.judge(gate_input)
+
+
 def _as_decision(answer: Any) -> Decision:
     try:
         decision = Decision.model_validate(answer)

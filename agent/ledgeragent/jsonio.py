@@ -78,6 +78,18 @@ def canonical(value: Any) -> str:
     return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
+def readable(value: Any) -> str:
+    """Canonical text with its letters as they are: for models and people, on one line, without `<` and `>`.
+
+    What does not print (control, direction and zero-width characters) is escaped, so that no value can end a line, pass
+    for markup, or hide.
+    """
+    text = json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    if text.isascii() and text.isprintable() and "<" not in text and ">" not in text:
+        return text
+    return "".join(one if one.isprintable() and one not in "<>" else _escaped(one) for one in text)
+
+
 def copied(value: Any) -> Any:
     """A copy of a checked value that shares nothing with it."""
     if isinstance(value, Mapping):
@@ -95,6 +107,10 @@ def digest(value: Any) -> str:
 def text_digest(text: str) -> str:
     """SHA-256 of a canonical text, as `sha256:<hex>`."""
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _escaped(character: str) -> str:
+    return json.dumps(character)[1:-1] if character not in "<>\x7f" else f"\\u{ord(character):04x}"
 
 
 def _whole(value: Any) -> Any:

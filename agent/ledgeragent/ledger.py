@@ -94,6 +94,21 @@ class Slice:
     records: Mapping[Path, str | None]
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What there is to show of a record.
+
+    Attributes:
+        fresh: its value without what is stale, or `NOTHING`. Not a copy: do not change it.
+        stale: its stale fields, as paths below the record.
+        issued: the session's event number of the read.
+    """
+
+    fresh: Any
+    stale: tuple[Path, ...]
+    issued: int
+
+
 @dataclass
 class _Mark:
     """Fields that one write changes; `known` is the event at which its outcome became known."""
@@ -117,6 +132,7 @@ class Ledger:
     _wide_marks: dict[str, list[_Mark]] = field(default_factory=dict)
     _buckets: list[dict[Path, str]] = field(default_factory=lambda: [{} for _ in range(_BUCKETS)])
     _bucket_digests: list[bytes] = field(default_factory=lambda: [b""] * _BUCKETS)
+    _touched: dict[Path, None] = field(default_factory=dict)
     _count: int = 0
     _bytes: int = 0
 
@@ -163,6 +179,19 @@ class Ledger:
         """(path, value as read, provenance, stale paths) of every record, by path."""
         for path, record in sorted(self._all(), key=lambda item: item[0]):
             yield path, copied(record.value), record.provenance, record.stale
+
+    def take_touched(self) -> list[Path]:
+        """Paths of the records that were stored or changed their staleness since the last call; for one view."""
+        touched = list(self._touched)
+        self._touched.clear()
+        return touched
+
+    def shown(self, path: Path) -> Shown | None:
+        """A record as a view shows it, or None when there is none under this path."""
+        record = self._record(path)
+        if record is None:
+            return None
+        return Shown(record.fresh, tuple(one[len(path) :] for one in record.stale), record.provenance.issued)
 
     # Slicing ----------------------------------------------------------------------------------------------------
 
@@ -416,6 +445,7 @@ class Ledger:
         record.fresh = record.value
         for one in record.stale:
             record.fresh = _without(record.fresh, one[len(path) :])
+        self._touched[path] = None
         self._rehash(path, record)
 
     def _rehash(self, path: Path, record: _Record) -> None:

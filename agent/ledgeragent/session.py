@@ -7,11 +7,12 @@ thread; they are serialised.
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, get_args
 
 from ledgeragent.contracts import (
@@ -38,7 +39,7 @@ from ledgeragent.feedback import (
     suggested_reads,
     user_message,
 )
-from ledgeragent.gate import Failure, Gate, Judged
+from ledgeragent.gate import Failure, Gate, Judged, ShadowGate
 from ledgeragent.jsonio import canonical, check, copied, parse
 from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance
 from ledgeragent.paths import NOTHING, Path, Scope
@@ -48,6 +49,7 @@ __all__ = ["Call", "IssuedCall", "Observation", "Review", "Session", "Ticket", "
 
 _MAX_SEEN: Final = 500_000
 _MAX_REMEMBERED: Final = 1_000_000
+_log = logging.getLogger(__name__)
 _WORD: Final = re.compile(r"[\w@.+'-]+")
 
 
@@ -114,7 +116,8 @@ class Review:
     """What the gate says to one proposed call.
 
     Attributes:
-        verdict: allow, revise or block.
+        verdict: allow, revise or block: what applies.
+        would: what the gate says; another verdict than `verdict` only under a `ShadowGate`, which holds nothing back.
         decision: the accepted decision, or None when there is none (then `failure` says why, and it is a block).
         reads: reads that would settle what is missing.
         message: for the model.
@@ -131,6 +134,7 @@ class Review:
     user_message: str
     ticket: Ticket | None
     gate_input: Mapping[str, Any]
+    would: Verdict
 
 
 @dataclass
@@ -180,7 +184,7 @@ class Session:
 
     def __init__(
         self,
-        gate: Gate,
+        gate: Gate | ShadowGate,
         *,
         now: str,
         principal: Principal | None = None,
@@ -191,7 +195,7 @@ class Session:
         """Open a session with an empty ledger.
 
         Args:
-            gate: judges the writes.
+            gate: judges the writes; a `ShadowGate` only watches.
             now: the session's clock, RFC 3339 with an offset; policies read no other.
             principal: whom the host authenticated itself (source `host`), or None.
             session_id: default: a random one.
@@ -366,25 +370,40 @@ class Session:
         if judged.decision is None or judged.verdict != "allow":
             if judged.decision is not None:  # an engine that fails says nothing about the call
                 self._count_rejection(gate_input)
-            return self._rejection(call, judged, gate_input)
+            rejection = self._rejection(call, judged, gate_input)
+            # Even a shadow cannot let through what is no call.
+            if self.enforced or not isinstance(gate_input["action"]["arguments"], Mapping):
+                return rejection
+            return self._admitted(rejection, siblings, records)
+        message = model_message(call.tool, judged.decision, ())
+        allowed = Review(call, "allow", judged.decision, None, (), message, "", None, gate_input, "allow")
+        return self._admitted(allowed, siblings, records)
+
+    @property
+    def enforced(self) -> bool:
+        """Whether the gate holds back what it does not allow."""
+        return isinstance(self.gate, Gate)
+
+    def _admitted(self, review: Review, siblings: list[_Write], records: Mapping[Path, str | None]) -> Review:
+        call, gate_input = review.call, review.gate_input
         write = self._admit(call.tool, gate_input["action"]["arguments"])
         siblings.append(write)
         ticket = Ticket(
             secrets.token_hex(16), call.call_id, call.tool, canonical(write.arguments), gate_input["request"]
         )
         self._state.tickets[ticket.id] = _OpenTicket(ticket, write, records)
-        message = model_message(call.tool, judged.decision, ())
-        return Review(call, "allow", judged.decision, None, (), message, "", ticket, gate_input)
+        return replace(review, verdict="allow", ticket=ticket)
 
     def _rejection(self, call: Call, judged: Judged, gate_input: Mapping[str, Any]) -> Review:
         decision = judged.decision
         if decision is None:
             failure = judged.failure or Failure("host.internal", "no decision")
             text = failure_message(call.tool, failure.code)
-            return Review(call, "block", None, failure, (), text, USER_FAILURE, None, gate_input)
+            return Review(call, "block", None, failure, (), text, USER_FAILURE, None, gate_input, "block")
         reads = suggested_reads(self.domain, decision.findings)
         message = model_message(call.tool, decision, reads)
-        return Review(call, decision.verdict, decision, None, reads, message, user_message(decision), None, gate_input)
+        said, verdict = user_message(decision), decision.verdict
+        return Review(call, verdict, decision, None, reads, message, said, None, gate_input, verdict)
 
     def _gate_input(self, call: Call, siblings: Sequence[_Write]) -> tuple[dict[str, Any], Mapping[Path, str | None]]:
         arguments = _understood(call.arguments)
@@ -417,7 +436,7 @@ class Session:
         return gate_input, cut.records
 
     def _kept(self, gate_input: Mapping[str, Any], call: Call, judged: Judged) -> Judged:
-        """Put the decision on record; without a record there is no decision."""
+        """Put the decision on record; without a record there is no decision to act on."""
         if self._recorder is None:
             return judged
         revision = judged.decision.policy.revision if judged.decision is not None else ""
@@ -433,7 +452,7 @@ class Session:
                     decision=judged.decision,
                     error=judged.failure.code if judged.failure is not None else None,
                     verdict=judged.verdict,
-                    enforced=True,
+                    enforced=self.enforced,
                     revision=revision,
                     engine=EngineShown(name=self.gate.engine.name, version=self.gate.engine.version),
                     ledger_digest=self.ledger.digest,
@@ -441,6 +460,9 @@ class Session:
                 )
             )
         except (RecordError, ValueError) as error:
+            if not self.enforced:
+                _log.error("a shadow's decision could not be recorded: %s", error)
+                return judged
             return Judged("block", None, Failure("host.record", str(error)), judged.latency_ms)
         return judged
 
@@ -471,7 +493,8 @@ class Session:
             if any(one.running for one in self._state.tickets.values()):
                 raise TicketError(f"{ticket.tool} must wait: another write of this session is running")
             later = {one.number for one in self._state.writes if one.number > held.write.number and one.ran}
-            if not self.ledger.unchanged(held.records) or self.ledger.touched_by(later, held.records):
+            moved = not self.ledger.unchanged(held.records) or self.ledger.touched_by(later, held.records)
+            if moved and self.enforced:
                 self._finish(held, "withheld")
                 raise TicketError(f"facts that admitted {ticket.tool} have changed since; have it reviewed again")
             held.running = True
