@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final
 
 from ledgeragent.contracts import FactRule, ReadTool, WriteTool
@@ -109,7 +110,7 @@ class Shown:
     issued: int
 
 
-@dataclass
+@dataclass(eq=False)
 class _Mark:
     """Fields that one write changes; `known` is the event at which its outcome became known."""
 
@@ -130,9 +131,11 @@ class Ledger:
     _tables: dict[str, Any] = field(default_factory=dict)
     _marks: dict[Pattern, list[_Mark]] = field(default_factory=dict)
     _wide_marks: dict[str, list[_Mark]] = field(default_factory=dict)
+    _marks_by_write: dict[int, list[_Mark]] = field(default_factory=dict)
     _buckets: list[dict[Path, str]] = field(default_factory=lambda: [{} for _ in range(_BUCKETS)])
     _bucket_digests: list[bytes] = field(default_factory=lambda: [b""] * _BUCKETS)
-    _touched: dict[Path, None] = field(default_factory=dict)
+    _changed: dict[Path, int] = field(default_factory=dict)
+    _change: int = 0
     _count: int = 0
     _bytes: int = 0
 
@@ -180,11 +183,17 @@ class Ledger:
         for path, record in sorted(self._all(), key=lambda item: item[0]):
             yield path, copied(record.value), record.provenance, record.stale
 
-    def take_touched(self) -> list[Path]:
-        """Paths of the records that were stored or changed their staleness since the last call; for one view."""
-        touched = list(self._touched)
-        self._touched.clear()
-        return touched
+    def changed_since(self, change: int) -> tuple[int, list[Path]]:
+        """Which records were stored or changed their staleness.
+
+        Args:
+            change: a number this method gave before, or 0 for everything.
+
+        Returns:
+            The number to ask with next time, and the records' paths. It costs what has changed, not what there is.
+        """
+        changed = list(takewhile(lambda path: self._changed[path] > change, reversed(self._changed)))
+        return self._change, changed
 
     def shown(self, path: Path) -> Shown | None:
         """A record as a view shows it, or None when there is none under this path."""
@@ -403,24 +412,27 @@ class Ledger:
 
     def unmark(self, write: int) -> None:
         """A write did not happen: what it made stale is as it was."""
-        touched = {mark.pattern for mark in self._marks_of(write)}
-        for marks in (*self._marks.values(), *self._wide_marks.values()):
-            marks[:] = [mark for mark in marks if mark.write != write]
-        for pattern in touched:
+        undone = self._marks_by_write.pop(write, [])
+        for mark in undone:
+            marks = self._marks_like(mark)
+            marks[:] = [one for one in marks if one.write != write]
+        for pattern in {mark.pattern for mark in undone}:
             self._refresh_matching(pattern)
 
     def _marks_of(self, write: int) -> list[_Mark]:
-        lists = (*self._marks.values(), *self._wide_marks.values())
-        return [mark for marks in lists for mark in marks if mark.write == write]
+        return self._marks_by_write.get(write, [])
 
     def _add_mark(self, mark: _Mark) -> None:
-        depth = self.domain.schema.depths[str(mark.pattern[0])]
-        record = mark.pattern[:depth]
-        if ANY in record:
-            self._wide_marks.setdefault(str(mark.pattern[0]), []).append(mark)
-        else:
-            self._marks.setdefault(record, []).append(mark)
+        self._marks_by_write.setdefault(mark.write, []).append(mark)
+        self._marks_like(mark).append(mark)
         self._refresh_matching(mark.pattern)
+
+    def _marks_like(self, mark: _Mark) -> list[_Mark]:
+        """The marks of the same record, or of the same table where a mark concerns several records."""
+        record = mark.pattern[: self.domain.schema.depths[str(mark.pattern[0])]]
+        if ANY in record:
+            return self._wide_marks.setdefault(str(mark.pattern[0]), [])
+        return self._marks.setdefault(record, [])
 
     def _refresh_matching(self, pattern: Pattern) -> None:
         depth = self.domain.schema.depths[str(pattern[0])]
@@ -432,7 +444,9 @@ class Ledger:
     def _refresh(self, path: Path, record: _Record) -> None:
         """Work out anew what is stale in a record, and its part of the digest."""
         own = self._marks.get(path, [])
-        own[:] = [mark for mark in own if mark.holds_for(record)]
+        for over in [mark for mark in own if not mark.holds_for(record)]:
+            own.remove(over)
+            self._forget(over)
         if not own:
             self._marks.pop(path, None)
         wide = [
@@ -445,8 +459,16 @@ class Ledger:
         record.fresh = record.value
         for one in record.stale:
             record.fresh = _without(record.fresh, one[len(path) :])
-        self._touched[path] = None
+        self._change += 1
+        self._changed.pop(path, None)  # the newest change stands last
+        self._changed[path] = self._change
         self._rehash(path, record)
+
+    def _forget(self, mark: _Mark) -> None:
+        of_write = self._marks_by_write[mark.write]
+        of_write.remove(mark)
+        if not of_write:
+            del self._marks_by_write[mark.write]
 
     def _rehash(self, path: Path, record: _Record) -> None:
         leaf = digest([list(path), record.digest, [list(one) for one in record.stale]])

@@ -567,7 +567,9 @@ class Session:
     def _finish(self, held: _OpenTicket, outcome: Outcome) -> None:
         del self._state.tickets[held.ticket.id]
         self._settle(held.write, outcome)
-        if self._recorder is not None:
+        if self._recorder is None:
+            return
+        try:
             self._recorder.write(
                 OutcomeRecord(
                     contract=RECORD,
@@ -579,6 +581,10 @@ class Session:
                     outcome=outcome,
                 )
             )
+        except RecordError as error:
+            if self.enforced:
+                raise
+            _log.error("a shadow's outcome could not be recorded: %s", error)
 
     def _settle(self, write: _Write, outcome: Outcome) -> None:
         if outcome in ("refused", "withheld"):

@@ -54,11 +54,12 @@ class LedgerView:
         """Show a ledger.
 
         Args:
-            ledger: the session's; it has one view.
+            ledger: the session's.
             max_bytes: the records' lines together take at most so many bytes of UTF-8; the oldest are left out.
         """
         self._ledger = ledger
         self._max_bytes = max_bytes
+        self._change = 0
         self._paths: list[Path] = []
         self._lines: list[str] = []
         self._sizes: dict[Path, int] = {}
@@ -80,7 +81,8 @@ class LedgerView:
 
     def render(self) -> Rendered:
         """The block as of now."""
-        for path in self._ledger.take_touched():
+        self._change, changed = self._ledger.changed_since(self._change)
+        for path in changed:
             self._take(path)
         self._fit()
         parts = [_HEAD, *(self._lines or ([] if self._omitted else [_EMPTY]))]

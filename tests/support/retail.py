@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ledgeragent.gate import Gate
+from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.session import Call, Observation, Review, Session, Ticket
 
 NOW: Final = "2024-05-15T15:00:00-05:00"
@@ -123,7 +123,7 @@ def read_profile(session: Session, record: Mapping[str, Any] = PROFILE) -> Obser
     return look_up(session, "get_user_details", {"user_id": record["user_id"]}, record)
 
 
-def desk(gate: Gate, **options: Any) -> Session:
+def desk(gate: Gate | ShadowGate, **options: Any) -> Session:
     """A session in which the customer is authenticated and everything above was read."""
     session = Session(gate, **{"now": NOW, "session_id": "desk", **options})
     authenticate(session)
