@@ -90,8 +90,9 @@ class LedgerView:
         if self._omitted:
             parts.append(self._omission())
         parts.append(_TAIL)
-        text = "\n".join(parts)
-        return Rendered(text, len(text.encode("utf-8")), len(self._lines), len(self._omitted))
+        apart = len(self._lines)  # their bytes are known; the rest is short
+        size = self._bytes + sum(len(part.encode("utf-8")) + 1 for part in (parts[0], *parts[1 + apart :])) - 1
+        return Rendered("\n".join(parts), size, apart, len(self._omitted))
 
     def _take(self, path: Path) -> None:
         """A record is new, read again, or changed its staleness."""
