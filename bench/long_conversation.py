@@ -2,11 +2,11 @@
 
     python bench/long_conversation.py [--json]
 
-A scripted model drives the real `LedgerAgent`: every turn reads, three of four turns read an order that was not read
-before, every tenth writes. Times of ledger (issue, observe), gate (review on the embedded engine), and view (render) are
-summed per turn; the median of turns 50 to 99 is compared with that of turns 250 to 299, so that both come from one run.
-What a turn's rendering may grow by is the copying of the block: the time to put its finished lines together is measured
-beside it. Memory: as many turns again that read the same records anew, which must add nothing but their transcript.
+A scripted model drives the real `LedgerAgent`: every turn reads, every third turn five orders it has not read before,
+every tenth turn writes. Times of ledger (issue, observe), gate (review on the embedded engine), and view (render) are
+summed per turn; the median of turns 50 to 99 is compared with that of turns 250 to 299 of the same run. What a turn's
+rendering may grow by is the copying of the block: the time to put its finished lines together is measured beside it.
+Memory: as many turns again that read the same records anew, which must add nothing but their transcript.
 The exit status is 1 when a bound is broken in each of three runs: ledger and gate over 1.3 times their early median,
 rendering over 1.3 times its early median plus four copies of the block's growth, memory growing by more than 5 percent.
 """
@@ -69,7 +69,7 @@ class Script:
         self._turn = 0
         self._spoken = True
 
-    def generate(self, messages: object, tools: list[Definition]) -> Generation:
+    def generate(self, _messages: object, _tools: list[Definition]) -> Generation:
         self._spoken = not self._spoken
         if self._spoken:
             return Generation("Done.")
