@@ -158,7 +158,12 @@ test_violated_by_prices_that_are_no_numbers if {
 		given.of(id, given.claim(dearer, price, value)).message == cannot_be_told
 		given.of(id, given.claim(dearer, array.concat(reserved("flights"), ["0", "price"]), value)).status == "violated"
 		given.of(id, given.reserve(given.change_bags, "nonfree_baggages", value)).status == "violated"
-		given.of(id, given.claim(partly_new, array.concat(reserved("flights"), ["0", "price"]), value)).status == "violated"
+		every request in [dearer, partly_new] {
+			rich := given.claim(request, balance, 100000)
+			given.of(id, rich) == "holds"
+			booked := array.concat(reserved("flights"), ["0", "price"])
+			given.of(id, given.claim(rich, booked, value)).message == cannot_be_told
+		}
 	}
 	given.of(id, given.forget(dearer, ["flights", "LA101", "2026-03-10", "prices", "business"])).status == "violated"
 }
@@ -174,8 +179,12 @@ test_the_balance_of_a_certificate_is_asked_for_and_that_of_an_unknown_kind_is_no
 	paid := paying([["certificate_1", 250]])
 	certificate := array.concat(methods, ["certificate_1", "amount"])
 	given.missing(given.of(id, given.outdate(paid, certificate))) == {concat(".", certificate): "stale"}
-	voucher := given.claim(paid, array.concat(methods, ["certificate_1", "source"]), "voucher")
-	odd := given.of(id, given.forget(voucher, certificate))
-	odd.status == "violated"
-	every path in odd.paths { path != certificate }
+	every kind in ["voucher", "claimed"] {
+		unknown_kind := given.claim(paid, array.concat(methods, ["certificate_1", "source"]), kind)
+		every request in [given.forget(unknown_kind, certificate), given.claim(unknown_kind, certificate, 1)] {
+			odd := given.of(id, request)
+			odd.status == "violated"
+			every path in odd.paths { path != certificate }
+		}
+	}
 }

@@ -101,14 +101,16 @@ test_violated_by_a_delay_before_anything_was_changed if {
 
 uneventful := given.claim(certificate, status, "on time")
 
+nothing_happened := concat(" ", [
+	"Nothing to compensate: no flight of the reservations that could be compensated was read as",
+	"cancelled or delayed.",
+])
+
 test_violated_when_nothing_happened if {
 	every value in ["available", "on time", "flying", "landed"] {
 		found := given.of(id, given.claim(certificate, status, value))
 		found.verdict == "block"
-		found.message == concat(" ", [
-			"Nothing to compensate: no flight of the reservations that could be compensated was read as",
-			"cancelled or delayed.",
-		])
+		found.message == nothing_happened
 	}
 }
 
@@ -131,6 +133,7 @@ test_each_reservation_justifies_one_certificate if {
 	)
 	other := given.after(certificate, "send_certificate", {"user_id": "bo_lind_2002", "amount": 200})
 	given.of(id, given.after(other, "send_certificate", {"user_id": "ada_quist_1001", "amount": 100})) == "holds"
+	given.of(id, given.after(certificate, "cancel_reservation", certificate.action.arguments)) == "holds"
 	twins := given.claim(second, ["reservations", "RES002", "passengers"], given.passengers)
 	both := given.claim(twins, ["seen_flights", "RES002"], ["LA101 2026-03-10"])
 	given.of(id, given.after(both, "send_certificate", certificate.action.arguments)) == "holds"
@@ -182,6 +185,33 @@ test_eligibility_is_unknown_only_where_it_decides if {
 	every field in ["cabin", "insurance"] {
 		given.missing(given.of(id, given.outdate(regular, reserved(field)))) == {concat(".", reserved(field)): "stale"}
 		given.of(id, given.outdate(certificate, reserved(field))) == "holds"
+		given.of(id, given.forget(uneventful, reserved(field))).verdict == "block"
+	}
+	given.missing(given.of(id, given.outdate(given.forget(certificate, ["flight_status"]), membership))) == {
+		concat(".", membership): "stale",
+		concat(".", status): "missing",
+		concat(".", later_status): "missing",
+	}
+}
+
+test_nothing_more_is_asked_of_a_reservation_that_cannot_be_compensated if {
+	given.of(id, given.forget(regular, reserved("passengers"))).verdict == "block"
+}
+
+test_a_membership_that_says_nothing_compensates_nobody if {
+	every request in [certificate, uneventful] {
+		given.of(id, given.claim(request, membership, null)) == given.violated(
+			id,
+			"block",
+			nothing_happened,
+			[["auth", "user_id"], membership, listed],
+		)
+	}
+}
+
+test_flights_that_cannot_be_told_are_not_final if {
+	every value in [null, true, "x", {"x": "x"}] {
+		given.of(id, given.claim(uneventful, seen, value)).verdict == "revise"
 	}
 }
 

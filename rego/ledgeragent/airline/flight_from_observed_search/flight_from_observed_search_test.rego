@@ -64,6 +64,8 @@ test_one_wrong_flight_decides_without_another_search if {
 	found := given.of(id, given.argue(given.book, "flights", [unsearched, wrong]))
 	found.status == "violated"
 	found.paths == [searched]
+	beside_a_reserved_one := given.of(id, given.argue(given.change_cabin, "flights", [given.first, wrong]))
+	beside_a_reserved_one.paths == [flights, searched]
 	given.missing(given.of(id, given.argue(given.book, "flights", [unsearched, given.direct]))) == {
 		"searched.2026-04-01": "missing",
 	}

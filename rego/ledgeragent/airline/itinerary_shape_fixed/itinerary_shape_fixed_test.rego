@@ -105,6 +105,18 @@ test_violated_by_flights_that_do_not_connect if {
 	)
 }
 
+test_a_break_names_where_the_flight_before_ends if {
+	given.of(id, flying(given.change_flights, [given.first, given.direct])).message == another_trip(
+		"one-way trip",
+		"LA201 2026-03-11 begins in BOS, the flight before ends in ORD",
+	)
+}
+
+test_a_round_trip_may_reach_its_destination_with_a_flight_nothing_is_known_of_yet if {
+	unsearched := {"flight_number": "LA777", "date": "2026-04-01"}
+	given.missing(given.of(id, flying(round_trip, [unsearched, back]))) == {"searched.2026-04-01": "missing"}
+}
+
 test_a_break_decides_without_another_search if {
 	unsearched := {"flight_number": "LA777", "date": "2026-04-01"}
 	given.of(id, flying(given.change_flights, [unsearched, given.first])).message == another_trip(
