@@ -33,16 +33,18 @@ test_silent_elsewhere if {
 }
 
 test_violated_by_a_method_that_is_not_on_the_profile if {
-	given.of(id, given.argue(given.change_bags, "payment_id", "gift_card_9")) == given.violated(
-		id,
-		"revise",
-		concat(" ", [
-			"This cannot be paid with gift_card_9 (not on the profile).",
-			"Allowed here: at most 1 credit_card and 1 gift_card, all on the customer's profile:",
-			"certificate_1, credit_card_1 and gift_card_1.",
-		]),
-		[["auth", "user_id"], source("gift_card_9")],
-	)
+	every write in [given.change_bags, given.change_flights] {
+		given.of(id, given.argue(write, "payment_id", "gift_card_9")) == given.violated(
+			id,
+			"revise",
+			concat(" ", [
+				"This cannot be paid with gift_card_9 (not on the profile).",
+				"Allowed here: at most 1 credit_card and 1 gift_card, all on the customer's profile:",
+				"certificate_1, credit_card_1 and gift_card_1.",
+			]),
+			[["auth", "user_id"], source("gift_card_9")],
+		)
+	}
 }
 
 test_violated_by_too_many_of_a_kind if {
