@@ -23,4 +23,4 @@ def need(present: object, what: str) -> None:
         return
     if REQUIRED:
         pytest.fail(f"LEDGERAGENT_REQUIRE is set, but this is missing: {what}", pytrace=False)
-    pytest.skip(f"missing: {what}")
+    pytest.skip(f"missing: {what}", allow_module_level=True)

@@ -7,6 +7,7 @@ part.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -199,6 +200,10 @@ class _Listener(ThreadingHTTPServer):
     def __init__(self, chat: ChatServer) -> None:
         self.chat = chat
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client may be gone
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
