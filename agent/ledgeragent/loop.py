@@ -9,6 +9,7 @@ gate.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ Mode = Literal["same-turn", "one-call"]
 Next = Literal["run", "generate", "reply"]
 ToolOutcome = Literal["executed", "refused", "uncertain"]
 _INTERRUPTED: Final = "interrupted before it returned"
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+_MAX_NAME: Final = 64
 
 
 @dataclass(frozen=True)
@@ -350,7 +353,7 @@ class Loop:
 
 
 def _assistant(content: str, calls: Sequence[Call]) -> Message:
-    """The model's message as providers take it back: text even when empty, arguments that are JSON objects."""
+    """The model's message as providers take it back: text even when empty, plain names, JSON objects as arguments."""
     return {
         "role": "assistant",
         "content": content,
@@ -358,11 +361,16 @@ def _assistant(content: str, calls: Sequence[Call]) -> Message:
             {
                 "id": call.call_id,
                 "type": "function",
-                "function": {"name": call.tool, "arguments": _valid(call.arguments)},
+                "function": {"name": _name(call.tool), "arguments": _valid(call.arguments)},
             }
             for call in calls
         ],
     }
+
+
+def _name(tool: str) -> str:
+    """A name that providers take back: models make up others (`functions.get_order`), and the history must be valid."""
+    return _NO_NAME.sub("_", tool)[:_MAX_NAME] or "_"
 
 
 def _valid(arguments: str) -> str:
