@@ -184,11 +184,12 @@ def test_an_answer_is_taken_as_it_is_and_asked_for_once(
         ([call_part("f", "{", index=0), call_part("g", "{", index=1), call_part("", "}", index=0), call_part("", "}", index=1)], [("", "f", "{}"), ("", "g", "{}")]),
         ([call_part("look", index=0, id="1"), call_part("_up", "{}", index=0)], [("1", "look_up", "{}")]),
         ([{"tool_calls": [{"index": 0, "id": "1"}]}, call_part("f", "{}", index=0)], [("1", "f", "{}")]),
+        ([{"tool_calls": [{"id": "1"}]}, call_part("f", "{}")], [("1", "f", "{}")]),
         ([call_part("f", {"a": 1}, index=0, id="1")], [("1", "f", '{"a": 1}')]),
         ([call_part("f", None, index=0, id=None)], [("", "f", "{}")]),
         ([{"tool_calls": None, "content": None}], []),
     ],
-    ids=["no index", "neither", "one index for all", "name repeated", "a new id each time", "no ids, interleaved", "name in pieces", "id first", "an object", "null", "no calls"],
+    ids=["no index", "neither", "one index for all", "name repeated", "a new id each time", "no ids, interleaved", "name in pieces", "id first", "id first and no index", "an object", "null", "no calls"],
 )  # fmt: skip
 def test_calls_are_told_apart_whatever_an_endpoint_leaves_out(
     ask: Ask, deltas: list[dict[str, Any]], calls: list[tuple[str, str, str]]
@@ -204,6 +205,13 @@ def test_only_the_first_of_several_choices_counts_and_the_last_usage(ask: Ask) -
 
     with ChatServer([Answer(body=sse(chunk(0, "One", 1), chunk(1, "Two", 2), "[DONE]"))]) as server:
         assert ask(server.url) == Generation("One", (), Usage(5, 2))
+
+
+def test_what_follows_the_finish_reason_does_not_undo_it(ask: Ask) -> None:
+    end = {"choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": "length"}]}
+    after = {"choices": [{"index": 0, "delta": {}, "finish_reason": None}], "usage": {"prompt_tokens": 5}}
+    with ChatServer([Answer(body=sse(end, after, "[DONE]"))]) as server:
+        assert ask(server.url) == Generation("Hi.", (), Usage(5, 0), "length")
 
 
 def test_a_character_cut_in_two_halves_is_joined_again(ask: Ask) -> None:
@@ -239,6 +247,7 @@ def test_what_goes_wrong_in_the_listener_is_the_listeners_and_nothing_is_asked_a
 # What goes wrong ----------------------------------------------------------------------------------------------------
 
 AT_ONCE = {"Retry-After": "0"}
+AS_JSON = {"Content-Type": "application/json"}
 OK = Answer("Hi.")
 
 
@@ -307,9 +316,11 @@ def test_so_is_one_that_ends_without_saying_why(ask: Ask) -> None:
         assert len(server.requests) == 1
 
 
-def test_a_whole_answer_that_broke_off_is_asked_for_again(ask: Ask) -> None:
-    with ChatServer([Answer("Good day", cut_after=30), OK]) as server:
-        assert ask(server.url, stream=False) == Generation("Hi.")
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_whole_answer_that_broke_off_is_asked_for_again(ask: Ask, stream: bool) -> None:
+    cut = Answer(body=json.dumps({"choices": []}).encode(), headers=AS_JSON, cut_after=5)
+    with ChatServer([cut, OK]) as server:
+        assert ask(server.url, stream=stream) == Generation("Hi.")
     assert len(server.requests) == 2
 
 
@@ -354,29 +365,24 @@ def hold() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_an_answer_that_does_not_begin_in_time_is_asked_for_again(ask: Ask, hold: threading.Event) -> None:
-    with ChatServer([Answer("Too late.", hold=hold), OK]) as server:
-        assert ask(server.url, timeout=0.2) == Generation("Hi.")
-        assert len(server.requests) == 2
-
-
-def test_and_so_is_one_that_stops_coming(ask: Ask, hold: threading.Event) -> None:
-    with ChatServer([Answer("Too late.", hold=hold, held_after=2), OK]) as server:
-        assert ask(server.url, timeout=0.2) == Generation("Hi.")
-        assert len(server.requests) == 2
+@pytest.mark.parametrize("held_after", [0, 2], ids=["never begins", "stops coming"])
+def test_an_answer_that_does_not_come_in_time_is_asked_for_again(
+    ask: Ask, hold: threading.Event, held_after: int
+) -> None:
+    held = Answer("Too late.", hold=hold, held_after=held_after)
+    # On a busy machine a sound answer may be late as well: how often it was asked for is not said exactly.
+    with ChatServer(lambda _, number: OK if number else held) as server:
+        assert ask(server.url, timeout=0.2, retries=20) == Generation("Hi.")
+        assert len(server.requests) >= 2
 
 
 def test_no_answer_in_time_says_how_long_it_waited(ask: Ask, hold: threading.Event) -> None:
-    with ChatServer([Answer("Too late.", hold=hold)]) as server:
+    with ChatServer(lambda *_: Answer("Too late.", hold=hold)) as server:
         with pytest.raises(ModelUnreachable) as failed:
             ask(server.url, timeout=0.05, retries=0)
         assert str(failed.value) == (
             f"model 'scripted' at {server.url} gave no answer within 0.05 s; give it a longer timeout, or try again later"
         )
-        assert len(server.requests) == 1
-
-
-AS_JSON = {"Content-Type": "application/json"}
 
 
 @pytest.mark.parametrize(
@@ -388,6 +394,7 @@ AS_JSON = {"Content-Type": "application/json"}
         (Answer(body=b"[" * 100_000, headers=AS_JSON), "(not JSON): '[[[["),
         (Answer(body=b"[]", headers=AS_JSON), "(no JSON object): '[]'."),
         (Answer(body=b'{"choices": []}', headers=AS_JSON), "(no message in it): '{\"choices\": []}'."),
+        (Answer(body=b'{"choices": [{}]}', headers=AS_JSON), "(no message in it): '{\"choices\": [{}]}'."),
         (Answer(body=b'{"error": {"message": "no"}}', headers=AS_JSON), "(no message in it): '{\"error\": {\"message\": \"no\"}}'."),
         (Answer(body=b'{"choices": [{"message": {"content": 5}}]}', headers=AS_JSON), "(choices.0.message.content: Input should be a valid string): "),
         (Answer(body=sse({"choices": [{"delta": "Hi"}]})), "(choices.0.delta: Input should be a valid dictionary or instance of _Part): "),
@@ -396,7 +403,7 @@ AS_JSON = {"Content-Type": "application/json"}
         (Answer(body=b"data: \xff\n\n"), "sent an event that is not JSON"),
         (Answer(body=sse({"choices": []}, {"error": {"message": "out of memory"}})), "reported an error instead of an answer: 'out of memory'"),
     ],
-    ids=["html", "half", "nothing", "deep", "a list", "no choice", "an error", "content", "delta", "null", "event", "bytes", "error event"],
+    ids=["html", "half", "nothing", "deep", "a list", "no choice", "no message", "an error", "content", "delta", "null", "event", "bytes", "error event"],
 )  # fmt: skip
 def test_what_is_no_answer_is_never_asked_for_again(ask: Ask, answer: Answer, said: str) -> None:
     with ChatServer([answer]) as server:
