@@ -6,6 +6,7 @@ What may be done is not decided here; an id that does not exist, or arguments th
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -95,7 +96,10 @@ def calculate(_: Data, expression: str) -> str:
     try:
         if len(expression) > _MAX_EXPRESSION:
             raise ValueError
-        return str(cents(_value(ast.parse(expression.strip(), mode="eval").body)))
+        value = _value(ast.parse(expression.strip(), mode="eval").body)
+        if not math.isfinite(value):
+            raise ValueError
+        return str(cents(value))
     except (SyntaxError, ValueError, ZeroDivisionError, OverflowError, RecursionError, MemoryError):
         raise ToolRefused(
             f"{expression[:_MAX_SHOWN]!r} is no sum: numbers, + - * / and parentheses, at most {_MAX_EXPRESSION} "
