@@ -82,8 +82,10 @@ class _Agent:
         executor: Executor | None = None,
         recorder: Recorder | None = None,
         limits: Limits | None = None,
+        on_step: Callable[[Step], None] | None = None,
     ) -> None:
         self._clock = now
+        self._on_step = on_step
         self.tools = tools
         self.options = options or Options()
         undeclared = [tool.name for tool in tools if tool.name not in gate.domain.tools]
@@ -133,6 +135,11 @@ class _Agent:
         self.session.set_clock(self._now())
         self.loop.user_said(text)
 
+    def _went(self, step: Step, steps: list[Step]) -> None:
+        steps.append(step)
+        if self._on_step is not None:
+            self._on_step(step)
+
     def _give_up(self, steps: list[Step]) -> Reply:
         self.loop.assistant_said(_GAVE_UP)
         return Reply(_GAVE_UP, "generations", tuple(steps))
@@ -158,7 +165,7 @@ class LedgerAgent(_Agent):
             gate: judges the writes; a `ShadowGate` only watches.
             about: `now` (RFC 3339 with an offset, or a function that gives it), and optionally `options`, `principal`
                 (whom the host authenticated), `session_id`, `executor` (runs the admitted calls instead of the
-                tools' own functions), `recorder`, `limits`.
+                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run).
 
         Raises:
             BadInput: when a tool is not declared in the domain, or `now` has no offset.
@@ -187,7 +194,7 @@ class LedgerAgent(_Agent):
         while len(steps) < self.options.max_generations:
             request = self.loop.request()
             step = self.loop.take(self.model.generate(request.messages, request.tools))
-            steps.append(step)
+            self._went(step, steps)
             if step.next == "reply":
                 return Reply(step.text, step.ended or "said", tuple(steps))
             for call in step.admitted:
@@ -231,7 +238,7 @@ class AsyncLedgerAgent(_Agent):
             request = self.loop.request()
             generation = await self.model.generate(request.messages, request.tools)
             step = await _whole(asyncio.to_thread(self.loop.take, generation))
-            steps.append(step)
+            self._went(step, steps)
             if step.next == "reply":
                 return Reply(step.text, step.ended or "said", tuple(steps))
             for call in step.admitted:
