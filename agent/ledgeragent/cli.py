@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
@@ -26,14 +25,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from ledgeragent import __version__, cli_domain
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
+from ledgeragent.cli_gates import EngineOption, Gates, OverridesOption, PoliciesOption, SchemasOption, example
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import print_tally, show
-from ledgeragent.domain import Domain
-from ledgeragent.engine import Engine, find_opa, open_engine
+from ledgeragent.engine import Engine, find_opa
 from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
-from ledgeragent.overrides import read_overrides
 from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains, revision
 from ledgeragent.replay import Replay, Tally
 
@@ -49,23 +47,6 @@ CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30
 _CHUNK: Final = 8
 
-EngineOption = Annotated[
-    str, typer.Option("--engine", help="auto, embedded, opa (a local child process), or the URL of an OPA server.")
-]
-PoliciesOption = Annotated[
-    Path, typer.Option("--policies", help="Bundle root folder, or a bundle file.", show_default="the shipped ones")
-]
-SchemasOption = Annotated[
-    Path, typer.Option("--schemas", help="Folder of the domains' schemas.", show_default="the shipped ones")
-]
-OverridesOption = Annotated[
-    Path | None, typer.Option("--overrides", help="The deployment's overrides (a JSON file); checked before use.")
-]
-
-
-def _example(text: str) -> str:
-    return f"Example: [bold]{escape(text)}[/bold]"
-
 
 @app.callback()
 def _options(
@@ -78,7 +59,7 @@ def _options(
         raise typer.Exit
 
 
-@app.command(epilog=_example("ledgeragent replay talks.jsonl.gz --format jsonl --out verdicts.jsonl"))
+@app.command(epilog=example("ledgeragent replay talks.jsonl.gz --format jsonl --out verdicts.jsonl"))
 def replay(
     files: Annotated[list[str], typer.Argument(help="JSONL files of conversations, .gz too; - for stdin.")],
     domain: Annotated[str | None, typer.Option(help="Domain of conversations that name none.")] = None,
@@ -114,7 +95,7 @@ def replay(
     raise typer.Exit(1 if skipped else 0)
 
 
-class _Job:
+class _Job(Gates):
     """What a worker needs to judge lines; it opens its engine and gates when it first needs them."""
 
     def __init__(
@@ -126,14 +107,9 @@ class _Job:
         now: str | None,
         overrides: Path | None = None,
     ) -> None:
+        super().__init__(engine, policies, schemas, overrides)
         self.domain = domain
-        self.engine = engine
-        self.policies = policies
-        self.schemas = schemas
         self.now = now
-        self.overrides = overrides
-        self._opened: Engine | None = None
-        self._gates: dict[str, Gate] = {}
 
     def judge(self, place: str, line: str) -> tuple[str | None, list[dict[str, Any]]]:
         """(what is wrong with the line, rows of its judged calls)."""
@@ -146,54 +122,6 @@ class _Job:
             return None, [judged.row() for judged in run.judged()]
         except BadInput as error:
             return str(error), []
-
-    def gate(self, name: str, place: str) -> Gate:
-        """The proved gate of a domain.
-
-        Raises:
-            BadInput: when there is no such domain.
-            LedgerAgentError: when the engine or the domain cannot be used at all.
-        """
-        if name not in self._gates:
-            if name not in domains(self.schemas):
-                known = ", ".join(domains(self.schemas)) or "none"
-                raise BadInput(f"{place}: no domain {name[:80]!r} under {self.schemas} (there: {known})")
-            self._gates[name] = _proved_gate(name, self.open(), self.policies, self.schemas)
-        return self._gates[name]
-
-    def open(self) -> Engine:
-        """The engine, opened once."""
-        if self._opened is None:
-            self._opened = open_engine(
-                self.engine, policies=self.policies, schemas=self.schemas, overrides=self._read_overrides()
-            )
-        return self._opened
-
-    def _read_overrides(self) -> dict[str, Any] | None:
-        if self.overrides is None:
-            return None
-        known = {name: Domain.load(name, schemas=self.schemas, rego=None) for name in domains(self.schemas)}
-        return read_overrides(self.overrides, known, today=datetime.now(UTC).date().isoformat())
-
-    def close(self) -> None:
-        """Close the engine, if it was opened."""
-        if self._opened is not None:
-            self._opened.close()
-
-
-def _proved_gate(name: str, engine: Engine, policies: Path, schemas: Path) -> Gate:
-    # A server has its own policies: there the proof alone holds them and the tools together.
-    rego = policies if policies.is_dir() and engine.name != "opa" else None
-    gate = Gate(Domain.load(name, schemas=schemas, rego=rego), engine, vectors=schemas / "vectors" / f"{name}.json")
-    try:
-        gate.prove()
-    except BadInput as error:
-        raise _Unproved(str(error)) from None
-    return gate
-
-
-class _Unproved(LedgerAgentError):
-    """The policies in use do not pass the domain's vectors: nothing can be judged."""
 
 
 Judged = tuple[str | None, list[dict[str, Any]]]
@@ -274,7 +202,7 @@ def _write_row(row: dict[str, Any], format_: str, target: IO[str]) -> None:
     target.write(f"{row['conversation']}  {row['index']}  {row['tool']}  {row['verdict']}  {what}".rstrip() + "\n")
 
 
-@app.command(epilog=_example("ledgeragent check --engine embedded < gate-input.json"))
+@app.command(epilog=example("ledgeragent check --engine embedded < gate-input.json"))
 def check(
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
@@ -289,15 +217,12 @@ def check(
     name = document.get("domain") if isinstance(document, dict) else None
     if not isinstance(name, str):
         raise BadInput("stdin is not a gate input: it has no 'domain' (schemas/gate_input.schema.json says what it is)")
-    job = _Job(None, engine, policies, schemas, None, overrides)
-    try:
-        gate = job.gate(name, "stdin")
-        judged = gate.judge(document)
-    except EngineError as error:
-        typer.echo(f"{error.code}: {error}", err=True)
-        raise typer.Exit(ENGINE_STATUS) from None
-    finally:
-        job.close()
+    with Gates(engine, policies, schemas, overrides) as gates:
+        try:
+            judged = gates.gate(name, "stdin").judge(document)
+        except EngineError as error:
+            typer.echo(f"{error.code}: {error}", err=True)
+            raise typer.Exit(ENGINE_STATUS) from None
     if judged.decision is None:
         assert judged.failure is not None
         typer.echo(f"{judged.failure.code}: {judged.failure.message}", err=True)
@@ -306,30 +231,27 @@ def check(
     raise typer.Exit(CHECK_STATUS[judged.verdict])
 
 
-@app.command(epilog=_example("ledgeragent demo"))
+@app.command(epilog=example("ledgeragent demo"))
 def demo(
     engine: EngineOption = "embedded",
     files: Annotated[list[Path] | None, typer.Argument(help="Conversations to show.", show_default="ours")] = None,
 ) -> None:
     """Replay example conversations: the ledger as it grows, each verdict with its reason, and a summary."""
     console = Console(highlight=False)
-    job = _Job(None, engine, REGO, SCHEMAS, None)
     rows: list[dict[str, Any]] = []
-    try:
+    with Gates(engine, REGO, SCHEMAS) as gates:
         for path in files or sorted((EXAMPLES / "conversations").glob("*.jsonl")):
             for place, line in open_lines(str(path)):
                 conversation = read_conversation(line, place=place)
-                rows += show(conversation, job.gate(conversation.domain or "", place), console)
+                rows += show(conversation, gates.gate(conversation.domain or "", place), console)
         tally = Tally()
         tally.add(rows)
         print_tally(tally, console)
-        proved = job.open()
+        proved = gates.open()
         console.print(f"engine: {proved.name}, OPA {proved.version}", markup=False)
-    finally:
-        job.close()
 
 
-@app.command(epilog=_example("ledgeragent policies --domain retail --format html > retail.html"))
+@app.command(epilog=example("ledgeragent policies --domain retail --format html > retail.html"))
 def policies(
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
     format_: Annotated[Literal["text", "json", "md", "html"], typer.Option("--format", help="How to say it.")] = "text",
@@ -360,7 +282,7 @@ def _print_entries(entries: Sequence[Entry]) -> None:
             out.print(Padding(f"[dim]{name}:[/] {escape(said or 'none')}", (0, 0, 0, 4), expand=False))
 
 
-@app.command(epilog=_example("ledgeragent doctor --engine http://127.0.0.1:8181"))
+@app.command(epilog=example("ledgeragent doctor --engine http://127.0.0.1:8181"))
 def doctor(
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
@@ -380,13 +302,10 @@ def doctor(
     line(True, "opa on this machine", str(find_opa() or "none (the embedded engine needs none)"))
     if policies.is_dir():
         _try(line, "policies", lambda: f"{policies}, revision {revision(policies, schemas)}")
-    job = _Job(None, engine, policies, schemas, None, overrides)
-    try:
-        if _try(line, f"engine {engine}", lambda: _describe(job.open())):
+    with Gates(engine, policies, schemas, overrides) as gates:
+        if _try(line, f"engine {engine}", lambda: _describe(gates.open())):
             for name in domains(schemas):
-                _try(line, f"domain {name}", lambda name=name: _describe_gate(job.gate(name, "doctor")))  # type: ignore[misc]
-    finally:
-        job.close()
+                _try(line, f"domain {name}", lambda name=name: _describe_gate(gates.gate(name, "doctor")))  # type: ignore[misc]
     raise typer.Exit(1 if failed else 0)
 
 
