@@ -27,13 +27,14 @@ from ledgeragent import __version__, cli_domain
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_gates import EngineOption, Gates, OverridesOption, PoliciesOption, SchemasOption, example
 from ledgeragent.conversation import open_lines, read_conversation
-from ledgeragent.demo import print_tally, show
+from ledgeragent.demo import show
 from ledgeragent.engine import Engine, find_opa
 from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
 from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains, revision
 from ledgeragent.replay import Replay, Tally
+from ledgeragent.terminal import print_tally
 
 app = typer.Typer(
     help="Keep tool-calling agents to policy: a ledger of what tools returned, and a gate before every write.",

@@ -162,3 +162,9 @@ class Tally:
             self.verdicts[row["verdict"]] += 1
             self.errors.update([row["error"]] if "error" in row else [])
             self.findings.update((one["predicate"], one["verdict"], one["cause"]) for one in row["findings"])
+
+    def count(self, review: Review) -> None:
+        """Count one review; of a shadow's, what it would have said."""
+        self.verdicts[review.would] += 1
+        self.errors.update([review.failure.code] if review.failure is not None else [])
+        self.findings.update((one.predicate, one.verdict, cause(one)) for one in findings(review))
