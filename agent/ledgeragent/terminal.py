@@ -94,6 +94,11 @@ def went_stale(paths: Iterable[Path]) -> Iterator[Line]:
         yield Line(Text.assemble(("ledger ~ ", "yellow"), ("stale: " + names, "dim")), 4)
 
 
+def below(record: Path, paths: Iterable[Path]) -> str:
+    """Paths within a record, as its fields."""
+    return ", ".join(dotted(path[len(record) :]) or "all of it" for path in paths)
+
+
 def judged(review: Review) -> Iterator[Line]:
     """What the gate said to a write, and why."""
     aside = "" if review.would == review.verdict else "  (in shadow: not held back)"
