@@ -53,7 +53,7 @@ bench: $(VENV)/demo-ready ## print decision latency per engine and ledger size
 evidence: $(VENV)/demo-ready ## print the tables of docs/evidence.md from the recordings beside the repository
 	@$(BIN)/python bench/evidence.py
 
-wheel-check: $(VENV)/test-ready ## install the wheel into an empty environment and run its demo
+wheel-check: $(VENV)/test-ready ## install the wheel into an empty environment, run its demo and chats
 	@scripts/wheel-check $(BIN)/python "$$(scripts/python)"
 
 ci: ## everything CI runs

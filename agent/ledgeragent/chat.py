@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ledgeragent.agent import LedgerAgent, Options, Reply
-from ledgeragent.chatscreen import Screen, side_panel
+from ledgeragent.chatscreen import WIDE, Screen, side_panel
 from ledgeragent.contracts import ReadTool
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.jsonio import readable
@@ -30,6 +30,10 @@ from ledgeragent.session import Review, ToolRefused
 from ledgeragent.shops import Shop
 from ledgeragent.terminal import STYLES, Line, below, call_text, called, judged, learned, print_tally, said, went_stale
 
+_ENDINGS: Final = {
+    "revisions": "the turn ends here: the model proposed only what the gate rejects",
+    "generations": "the turn ends here: the model has been asked as often as a turn may ask it",
+}
 COMMANDS: Final = {
     "/ledger": "the ledger as it stands, with what is stale",
     "/verdicts": "what the gate said to every write so far",
@@ -202,6 +206,9 @@ class Talk:
         self.screen.show([Line(Text(told, style="dim"))])
         if not self.agent.session.enforced:
             self.screen.show([Line(Text("SHADOW: the gate only watches, nothing is held back", style="bold yellow"))])
+        if self.screen.lacks_room:
+            hint = f"the panel needs {WIDE} columns; /ledger and /verdicts show what it would"
+            self.screen.show([Line(Text(hint, style="dim"))])
         if typed:
             hint = "You are a customer; /customers says which you can be, /help what else there is. Ctrl-D ends."
             self.screen.show([Line(Text(hint, style="dim"))])
@@ -312,10 +319,8 @@ def _answered(reply: Reply) -> Iterator[Line]:
         yield said("agent", reply.text)
     else:
         yield Line(Text("the agent said nothing", style="dim"))
-    if reply.ended != "said":
-        yield Line(
-            Text(f"the turn ended for want of {reply.ended}: the model did not find an allowed call", style="dim")
-        )
+    if reply.ended in _ENDINGS:
+        yield Line(Text(_ENDINGS[reply.ended], style="dim"))
 
 
 def _help() -> list[Line]:
@@ -324,7 +329,7 @@ def _help() -> list[Line]:
 
 def _cost(counts: Counts, *, view: bool) -> str:
     """Tokens in words, as far as the provider counted them."""
-    told = f"{counts.turns} turn{'' if counts.turns == 1 else 's'}, {counts.generations} generations"
+    told = f"{_many(counts.turns, 'turn')}, {_many(counts.generations, 'generation')}"
     shown = f"the ledger view took {counts.view_bytes:,} bytes of the requests" if view else "no ledger view"
     if counts.uncounted == counts.generations:
         return f"{told}; {shown}; no tokens were counted"
@@ -334,4 +339,8 @@ def _cost(counts: Counts, *, view: bool) -> str:
         told += f"; of the prompt, the ledger view took about {counts.view_tokens:,} ({share:.1f} %)"
     else:
         told += "; no ledger view"
-    return told + (f"; {counts.uncounted} generations came without counts" if counts.uncounted else "")
+    return told + (f"; {_many(counts.uncounted, 'generation')} came without counts" if counts.uncounted else "")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -5,9 +5,9 @@ Knows terminals, not conversations. In a pipe everything is plain text, and noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledgeragent.ledger import Ledger
-from ledgeragent.paths import dotted
+from ledgeragent.paths import NOTHING, dotted
 from ledgeragent.replay import findings
 from ledgeragent.session import Review
 from ledgeragent.terminal import STYLES, Line, contents, print_lines
@@ -28,6 +28,7 @@ WIDE: Final = 100
 _MAX_RECORDS: Final = 10
 _MAX_VERDICTS: Final = 6
 _MAX_TAIL: Final = 40
+_FREE: Final = 4
 
 
 class Screen:
@@ -42,6 +43,7 @@ class Screen:
         """
         self.console = console
         self.has_panel = panel and console.width >= WIDE
+        self.lacks_room = panel and not self.has_panel
         self._side: Callable[[], RenderableType] = Text
         self._live: Live | None = None
         self._told: list[RenderableType] = []
@@ -53,9 +55,8 @@ class Screen:
         """Show more lines."""
         if self._live is None:
             print_lines(lines, self.console)
-            return
-        self._told += [Padding(line.safe, (0, 0, 0, line.columns), expand=False) for line in lines]
-        self._live.update(self._page())
+        else:
+            self._told += [Padding(line.safe, (0, 0, 0, line.columns), expand=False) for line in lines]
 
     @contextmanager
     def turn(self, side: Callable[[], RenderableType]) -> Iterator[None]:
@@ -64,12 +65,15 @@ class Screen:
             yield
             return
         self._told, self._side = [], side
-        with Live(self._page(), console=self.console, auto_refresh=self.console.is_terminal) as self._live:
+        moving = self.console.is_terminal
+        with Live(get_renderable=self._page, console=self.console, auto_refresh=moving) as self._live:
             try:
                 yield
             finally:
-                self._live.update(self._page())
-        self._live = None
+                self._live.refresh()
+                self._live = None
+        if not moving:
+            self.console.print()  # only on a terminal does the panel end its last line
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -94,8 +98,10 @@ class Screen:
         self._spinner.update(text=tail)
 
     def _page(self) -> RenderableType:
+        # The last columns stay free: what the terminal echoes of a key must not begin a line.
         page = Table.grid(padding=(0, 2), expand=True)
-        page.add_column(ratio=3)
+        page.width = self.console.width - _FREE
+        page.add_column(ratio=3, overflow="fold")
         page.add_column(ratio=2)
         page.add_row(Group(*self._told, *([self._spinner] if self._busy else [])), self._side())
         return page
@@ -107,7 +113,7 @@ def side_panel(ledger: Ledger, reviews: Sequence[Review]) -> RenderableType:
     records = Text(overflow="ellipsis", no_wrap=True)
     for path, _, _, stale in newest[:_MAX_RECORDS]:
         records.append(dotted(path), "bold")
-        records.append(f"  {contents(ledger.lookup(path))}\n" if path not in stale else "\n", "dim")
+        records.append(f"  {_in_short(ledger.lookup(path))}\n", "dim")
         if stale:
             records.append(
                 f"  stale: {', '.join(dotted(one[len(path) :]) or 'all of it' for one in stale)}\n", "yellow"
@@ -123,6 +129,15 @@ def side_panel(ledger: Ledger, reviews: Sequence[Review]) -> RenderableType:
         Panel(_or_none(records), title="Ledger", title_align="left"),
         Panel(_or_none(verdicts), title="Verdicts", title_align="left"),
     )
+
+
+def _in_short(value: Any) -> str:
+    """A record without its ids; the path has the one that tells it apart."""
+    if value is NOTHING:
+        return ""
+    if not isinstance(value, Mapping):
+        return contents(value)
+    return contents({key: one for key, one in value.items() if not key.endswith("_id")})
 
 
 def _or_none(text: Text) -> Text:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.console import Console
@@ -25,10 +25,13 @@ from ledgeragent.conversation import open_lines
 from ledgeragent.errors import BadInput, ModelError
 from ledgeragent.gate import ShadowGate
 from ledgeragent.model import Model
-from ledgeragent.policies import REGO, SCHEMAS
+from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS
 from ledgeragent.records import JsonlRecorder
 from ledgeragent.shops import open_shop
 from ledgeragent.terminal import Line, said
+
+if TYPE_CHECKING:
+    from ledgeragent.models.openai import OpenAIModel
 
 _KEY: Final = "OPENAI_API_KEY"
 _INTERRUPTED: Final = 130
@@ -63,28 +66,41 @@ def chat(
 ) -> None:
     """Talk to an agent in a small shop of ours: every read fills the ledger, every write goes through the gate."""
     shop = open_shop(domain)
-    turns = read_script(script, played=model is None) if script is not None else None
+    turns = read_script(_found(script), played=model is None) if script is not None else None
     if turns is None and model is None:
         raise BadInput("no model: add --model NAME (and --base-url URL), or play a written conversation with --script")
     screen = Screen(Console(highlight=False), panel=panel)
     scripted = ScriptModel()
-    asked = _endpoint(model, base_url, api_key_env, screen.heard) if model is not None else scripted
     with ExitStack() as stack:
+        asked: Model = scripted
+        if model is not None:
+            asked = stack.enter_context(_endpoint(model, base_url, api_key_env, screen.heard))
         gate = stack.enter_context(Gates(engine, policies, schemas, overrides)).gate(domain, "--domain")
         recorder = stack.enter_context(closing(JsonlRecorder(record))) if record is not None else None
         options = Options(system=shop.policy, view=view, mode=mode)
         talk = Talk(shop, ShadowGate(gate) if shadow else gate, asked, screen, options=options, recorder=recorder)
+        stack.enter_context(closing(talk.agent))
         typed = turns is None and sys.stdin.isatty()
         talk.introduce(model or f"the script {script}", typed=typed)
         lines = _played(turns, scripted) if turns is not None else _typed() if typed else _piped()
         raise typer.Exit(_converse(talk, lines, typed=typed))
 
 
-def _endpoint(model: str, base_url: str | None, variable: str, on_text: Callable[[str], None]) -> Model:
+def _found(script: str) -> str:
+    """The script's file; the examples are at hand everywhere, under the name they have in the repository."""
+    shipped = EXAMPLES.parent / script
+    return str(shipped) if not Path(script).exists() and shipped.is_file() else script
+
+
+def _endpoint(model: str, base_url: str | None, variable: str, on_text: Callable[[str], None]) -> OpenAIModel:
     key = os.environ.get(variable)
     if key is None and variable != _KEY:
         raise BadInput(f"--api-key-env names {variable}, which is not set")
-    from ledgeragent.models.openai import OpenAIModel  # needs an extra, and says so
+    if key is None and not (base_url or os.environ.get("OPENAI_BASE_URL")):
+        raise BadInput(
+            f"no API key: set {_KEY}, name its variable with --api-key-env, or add --base-url of an API of yours"
+        )
+    from ledgeragent.models.openai import OpenAIModel  # needs an extra, and says so when it is not there
 
     return OpenAIModel(model, base_url=base_url, api_key=key, on_text=on_text)
 
@@ -135,8 +151,8 @@ def _converse(talk: Talk, lines: Iterator[str], *, typed: bool) -> int:
                 status = _INTERRUPTED
                 break
         except ModelError as problem:
-            talk.give_up(str(problem))
-            if not (typed and talk.counts.generations):
+            if not (typed and talk.counts.generations):  # nobody is there, or the endpoint never worked
                 raise
+            talk.give_up(str(problem))
     talk.sum_up()
     return status
