@@ -23,7 +23,7 @@ try:
     import openai
 except ModuleNotFoundError as missing:
     raise BadInput(
-        f"ledgeragent.models.openai needs the package {missing.name!r}: pip install 'ledgeragent[openai]'"
+        f"ledgeragent.models.openai needs the package openai, version 3 ({missing}): pip install 'ledgeragent[openai]'"
     ) from None
 
 _NO_KEY: Final = "none"  # the package insists on a key, endpoints of one's own need none
