@@ -293,7 +293,10 @@ def test_malformed_arguments_never_run_and_the_history_stays_valid(
     reply = agent.send("Hi")
     assert (shop.ran, ended(reply)) == ([], ["generate", "reply"])
     assert problem_of(agent.history) is None
-    assert name in agent.history[2]["content"]
+    told = agent.history[2]["content"]
+    assert told.startswith(f"{name} was not executed")
+    assert f"arguments of {name}" in told
+    assert "JSON" in told
 
 
 def test_a_tool_that_is_made_up_is_blocked_and_under_a_shadow_the_tools_say_no(gate: Gate) -> None:

@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from pydantic_core import to_jsonable_python
 
@@ -223,17 +223,15 @@ class Loop:
         return self._step("reply", generation, admitted, rejected, reviews, text=text, ended="revisions")
 
     def _sorted_out(self, call: Call, review: Review | None) -> Admitted | Rejected:
-        if review is not None:
-            if review.ticket is None:
-                return Rejected(call, review.message, review)
-            return Admitted(call.call_id, call.tool, parse(review.ticket.arguments, what="arguments"), review.ticket)
-        try:
-            arguments = parse(call.arguments, what=f"arguments of {call.tool}")
-            if not isinstance(arguments, Mapping):
-                raise BadInput(f"arguments of {call.tool} must be a JSON object, not {type(arguments).__name__}")
-        except BadInput as problem:
-            return Rejected(call, f"{call.tool} was not executed: {problem}. Call it again with valid JSON.", None)
-        return Admitted(call.call_id, call.tool, arguments, None)
+        arguments = _arguments(call)
+        if review is None and isinstance(arguments, str):
+            return Rejected(call, f"{call.tool} was not executed: {arguments}", None)
+        if review is None:
+            return Admitted(call.call_id, call.tool, cast(dict[str, Any], arguments), None)
+        if review.ticket is None:
+            malformed = f"\n{arguments}" if isinstance(arguments, str) else ""
+            return Rejected(call, review.message + malformed, review)
+        return Admitted(call.call_id, call.tool, parse(review.ticket.arguments, what="arguments"), review.ticket)
 
     # Running ----------------------------------------------------------------------------------------------------
 
@@ -371,6 +369,16 @@ def _assistant(content: str, calls: Sequence[Call]) -> Message:
 def _name(tool: str) -> str:
     """A name that providers take back: models make up others (`functions.get_order`), and the history must be valid."""
     return _NO_NAME.sub("_", tool)[:_MAX_NAME] or "_"
+
+
+def _arguments(call: Call) -> dict[str, Any] | str:
+    """The parsed arguments, or what is wrong with their text."""
+    try:
+        value = parse(call.arguments, what=f"the arguments of {call.tool}")
+    except BadInput as problem:
+        return f"{str(problem).removesuffix('.')}. Call it again with valid JSON."
+    kind = type(value).__name__
+    return value if isinstance(value, dict) else f"The arguments of {call.tool} must be a JSON object, not {kind}."
 
 
 def _valid(arguments: str) -> str:
