@@ -170,6 +170,20 @@ class Loop:
         """A message the host sent in the assistant's name (a greeting)."""
         self._append({"role": "assistant", "content": text})
 
+    def recall(self, text: str, answered: Sequence[tuple[ProposedCall, str]]) -> None:
+        """A message of the model from before this loop, whose calls have already run.
+
+        Only the history grows; what the calls returned is the host's to observe.
+
+        Args:
+            text: what stood beside the calls, or "".
+            answered: its calls in order, each with what the model read as its answer.
+        """
+        calls = [Call(one.name, one.arguments, self._own_id(one)) for one, _ in answered]
+        self._append(_assistant(text, calls))
+        for call, (_, answer) in zip(calls, answered, strict=True):
+            self._append({"role": "tool", "tool_call_id": call.call_id, "content": answer})
+
     def request(self) -> Request:
         """What to ask the model now.
 
