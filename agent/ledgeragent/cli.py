@@ -1,4 +1,4 @@
-"""The command line: replay, check, demo, chat, policies, doctor.
+"""The command line: replay, check, demo, policies, doctor; `chat`, `domain`, `tau2` and `passk` have own modules.
 
 Reads options, opens files and engines, prints. Every error a user can cause ends as one message on stderr, never as a
 traceback. Exit status: 0 done, 1 something was skipped or is wrong, 2 the command could not start; `check` has its
@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ledgeragent import __version__, cli_domain
+from ledgeragent import __version__, cli_domain, cli_tau2
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_chat import chat
 from ledgeragent.cli_gates import EngineOption, Gates, OverridesOption, PoliciesOption, SchemasOption, example
@@ -45,6 +45,10 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(cli_domain.app, name="domain")
+app.add_typer(cli_tau2.app, name="tau2")
+app.command(name="passk", epilog="Example: [bold]ledgeragent passk retail-fc.jsonl retail-both.jsonl[/bold]")(
+    cli_tau2.passk_command
+)
 CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30
 _CHUNK: Final = 8
