@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test opa compile compile-check rego regal mutants lint format bench evidence wheel-check ci clean
+.PHONY: help demo test opa compile compile-check rego regal mutants lint format bench evidence local-model wheel-check ci clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -52,6 +52,9 @@ bench: $(VENV)/demo-ready ## print decision latency per engine and ledger size
 
 evidence: $(VENV)/demo-ready ## print the tables of docs/evidence.md from the recordings beside the repository
 	@$(BIN)/python bench/evidence.py
+
+local-model: ## serve a small real model for trying things out (first: 1.1 GB to fetch, ten minutes to build)
+	@scripts/local-model
 
 wheel-check: $(VENV)/test-ready ## install the wheel into an empty environment, run its demo and chats
 	@scripts/wheel-check $(BIN)/python "$$(scripts/python)"
