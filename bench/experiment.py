@@ -230,7 +230,7 @@ def played(
         "reads": sum(call.ticket is None for step in steps for call in step.admitted),
         "prompt_tokens": sum(usage.prompt for usage in usages),
         "completion_tokens": sum(usage.completion for usage in usages),
-        "view_tokens": sum(count(_as_message(view)) for view in conversation.metered.views),
+        "view_tokens": sum(count(f"\n\n{view}") for view in conversation.metered.views),
         "seconds": round(conversation.metered.seconds, 1),
         "writes": [
             {
@@ -245,11 +245,6 @@ def played(
         "rejected": [_rejection(one) for step in steps for one in step.rejected],
         "messages": conversation.agent.history,
     }
-
-
-def _as_message(view: str) -> str:
-    """The view as the model's template wraps it: what it adds to a prompt."""
-    return f"<|im_start|>user\n{view}<|im_end|>\n"
 
 
 def _rejection(one: Any) -> dict[str, Any]:
