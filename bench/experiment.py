@@ -23,7 +23,6 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +45,7 @@ from ledgeragent import (
     open_engine,
 )
 from ledgeragent.errors import ModelError
+from ledgeragent.passk import KS, estimate
 from ledgeragent.shops import Shop, open_shop
 
 Row = Mapping[str, Any]
@@ -328,17 +328,6 @@ def token_counter(base_url: str) -> Callable[[str], int]:
 # Report -------------------------------------------------------------------------------------------------------------
 
 
-def pass_k(successes: Sequence[int], trials: int, k: int) -> float:
-    """The chance that k trials of a task all succeed, unbiased, averaged over the tasks.
-
-    Args:
-        successes: per task, of `trials` each.
-        trials: per task.
-        k: at most `trials`.
-    """
-    return sum(comb(one, k) for one in successes) / comb(trials, k) / len(successes)
-
-
 def report(about: argparse.Namespace) -> int:
     """Print the tables as Markdown."""
     found = rows(about.out)
@@ -353,10 +342,11 @@ def _tables(found: Sequence[Row]) -> Iterator[list[str]]:
     complete = _complete(found)
     tasks = [task.id for task in TASKS if task.id in {row["task"] for row in found}]
     even = _even(found)
-    yield [f"{len(found)} conversations; pass^k over the {len(complete)} tasks with {TRIALS} trials in every arm."]
+    whole = len(complete) // (TRIALS * len(ARMS))
+    yield [f"{len(found)} conversations; pass^k, with 95 % intervals, over {whole} tasks with all trials in every arm."]
     yield _table(
         ("", *ARMS),
-        *((f"pass^{k}", *(_pass(complete, arm, k) for arm in ARMS)) for k in range(1, TRIALS + 1)),
+        *((f"pass^{k}", *(_pass(complete, arm, k) for arm in ARMS)) for k in KS),
     )
     yield [f"Sums over the {len(even) // len(ARMS)} task trials that every arm has played."]
     yield _table(("", *ARMS), *_sums(even))
@@ -380,16 +370,19 @@ def _even(found: Sequence[Row]) -> list[Row]:
     return [row for row in found if arms[row["task"], row["trial"]] == len(ARMS)]
 
 
-def _complete(found: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """Successes by task and arm, of the tasks with all trials in all arms."""
+def _complete(found: Sequence[Row]) -> list[Row]:
+    """Rows of the tasks with all trials in all arms."""
     rows_of = Counter(row["task"] for row in found)
-    whole = [task for task, number in rows_of.items() if number == TRIALS * len(ARMS)]
-    counted = Counter((row["task"], row["arm"]) for row in found if row["success"])
-    return {task: {arm: counted[task, arm] for arm in ARMS} for task in whole}
+    return [row for row in found if rows_of[row["task"]] == TRIALS * len(ARMS)]
 
 
-def _pass(complete: Mapping[str, Mapping[str, int]], arm: str, k: int) -> str:
-    return f"{pass_k([one[arm] for one in complete.values()], TRIALS, k):.3f}" if complete else "-"
+def _pass(complete: Sequence[Row], arm: str, k: int) -> str:
+    outcomes: dict[str, list[bool]] = {}
+    for row in complete:
+        if row["arm"] == arm:
+            outcomes.setdefault(row["task"], []).append(row["success"])
+    found = estimate(outcomes.values(), k)
+    return f"{found.value:.3f} ({found.low:.2f} to {found.high:.2f})" if found is not None else "-"
 
 
 def _broken(row: Row) -> list[str]:

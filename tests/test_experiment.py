@@ -178,7 +178,7 @@ def test_the_report_needs_nothing_but_the_file(
     assert experiment.main() == 0
     printed = capsys.readouterr().out
     for line in (
-        "| pass^4 | 0.000 | 0.000 | 1.000 | 1.000 |",
+        "| pass^4 | 0.000 (0.00 to 0.00) | 0.000 (0.00 to 0.00) | 1.000 (1.00 to 1.00) | 1.000 (1.00 to 1.00) |",
         "| … of them broke a rule | 4 | 4 | 0 | 0 |",
         "| `retail.order_owner` | 4 | 4 | 0 | 0 |",
         "| `retail.order_owner violated` | 0 | 0 | 4 | 4 |",
