@@ -35,11 +35,12 @@ def drips(answer: bytes, pause: float) -> Script:
 class ScriptedServer:
     """Listens on loopback; `requests` holds what was received, one entry per connection."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, host: str = "127.0.0.1") -> None:
         self.requests: list[bytes] = []
         self._script = script
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -63,9 +64,9 @@ class ScriptedServer:
 
 
 @contextmanager
-def scripted(script: Script) -> Iterator[ScriptedServer]:
+def scripted(script: Script, host: str = "127.0.0.1") -> Iterator[ScriptedServer]:
     """Run a `ScriptedServer` for a `with` block."""
-    server = ScriptedServer(script)
+    server = ScriptedServer(script, host)
     try:
         yield server
     finally:

@@ -29,6 +29,7 @@ from ledgeragent.errors import (
     EngineUndefined,
     EngineUnreachable,
 )
+from needs import need
 from scripted import drips, http_answer, read_request, says, scripted
 
 Ask = Callable[..., Any]
@@ -145,6 +146,51 @@ def test_the_budget_is_for_the_whole_exchange(ask: Ask, script: Callable[[socket
         with pytest.raises(EngineTimeout, match=r"within 0\.3 s"):
             ask(server.url, timeout=0.3)
         assert time.monotonic() - started < 1.5
+
+
+def test_a_name_service_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [ended.wait(10)])
+    started = time.monotonic()
+    with pytest.raises(EngineTimeout, match=r"opa\.invalid"):
+        ask_blocking("http://opa.invalid:8181", timeout=0.3)
+    took = time.monotonic() - started
+    ended.set()
+    assert took < 1.5
+
+
+def test_addresses_that_are_dead_leave_time_for_the_one_that_lives(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0), backlog=0) as full,
+        socket.create_connection(full.getsockname()),
+        scripted(says(http_answer(b'{"result": 1}'))) as server,
+    ):
+        ports = [*[full.getsockname()[1]] * 3, int(server.url.rpartition(":")[2])]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        started = time.monotonic()
+        assert ask("http://opa.invalid:8181", timeout=2) == 1
+        assert time.monotonic() - started < 2
+
+
+def test_a_server_that_does_not_take_the_request_in_time_is_a_timeout() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        started = time.monotonic()
+        with pytest.raises(EngineTimeout):
+            ask_blocking(f"http://127.0.0.1:{server.getsockname()[1]}", {"a": "x" * 15_000_000}, timeout=0.5)
+        assert time.monotonic() - started < 1.5
+
+
+def test_an_input_of_megabytes_arrives_whole(ask: Ask) -> None:
+    with scripted(says(http_answer(b'{"result": 1}'))) as server:
+        assert ask(server.url, {"a": "x" * 15_000_000}) == 1
+    assert len(server.requests[0].partition(b"\r\n\r\n")[2]) > 15_000_000
+
+
+def test_an_ipv6_address_is_asked(ask: Ask) -> None:
+    need(socket.has_ipv6 and Path("/proc/net/if_inet6").exists(), "IPv6 on loopback")
+    with scripted(says(http_answer(b'{"result": 1}')), host="::1") as server:
+        assert ask(server.url) == 1
 
 
 def test_nobody_listening_is_unreachable_and_names_the_address(ask: Ask) -> None:

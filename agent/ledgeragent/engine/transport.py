@@ -13,6 +13,9 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import ipaddress
+import queue
+import socket
 import ssl
 import threading
 import time
@@ -27,7 +30,14 @@ from opa_client.opa_async import AsyncOpaClient
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NameResolutionError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
 
 from ledgeragent.engine.base import MAX_ANSWER_BYTES, decode_answer, encode_input, raise_for_status
 from ledgeragent.errors import EngineAnswer, EngineTimeout, EngineUnreachable
@@ -37,6 +47,13 @@ _CHUNK: Final = 65_536
 _JSON: Final = {"Content-Type": "application/json"}
 
 _current = threading.local()
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the budget is spent")
+    return left
 
 
 class _BudgetReader(io.RawIOBase):
@@ -51,10 +68,7 @@ class _BudgetReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the budget is spent")
-        self._sock.settimeout(left)
+        self._sock.settimeout(_left(self._deadline))
         count: int | None = self._raw.readinto(buffer)
         return count
 
@@ -71,12 +85,36 @@ class _BudgetResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(reader)
 
 
-class _PlainConnection(HTTPConnection):
+class _BudgetConnection(HTTPConnection):
+    """Keeps name service, connecting, handshake and sending within the budget, where urllib3's limits begin anew."""
+
     response_class = _BudgetResponse
 
+    def _new_conn(self) -> socket.socket:
+        try:
+            connected = _connected(self._dns_host, self.port, time.monotonic() + float(self.timeout or 0))
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.settimeout(_left(_current.deadline))
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error
+        except TimeoutError as error:
+            raise ConnectTimeoutError(self, f"no connection to {self.host}: {error}") from error
+        except OSError as error:
+            raise NewConnectionError(self, f"no connection to {self.host}: {error}") from error
+        return connected
 
-class _TlsConnection(HTTPSConnection):
-    response_class = _BudgetResponse
+    def send(self, data: Any) -> None:
+        if self.sock is not None:
+            self.sock.settimeout(_left(_current.deadline))
+        super().send(data)
+
+
+class _PlainConnection(_BudgetConnection):
+    """Over HTTP."""
+
+
+class _TlsConnection(_BudgetConnection, HTTPSConnection):
+    """Over HTTPS."""
 
 
 class _PlainPool(HTTPConnectionPool):
@@ -156,9 +194,10 @@ class _Session(requests.Session):
         return _Answer(raw, self._where)
 
     def _translate(self, error: Exception) -> EngineTimeout | EngineUnreachable:
-        if isinstance(error, (requests.Timeout, ReadTimeoutError, TimeoutError)):
+        reason = _reason(error)
+        if isinstance(error, (requests.Timeout, ReadTimeoutError, TimeoutError)) or isinstance(reason, TimeoutError):
             return EngineTimeout(f"{self._where} gave no complete answer within {self._budget} s")
-        return EngineUnreachable(f"{self._where} cannot be reached ({_reason(error)}); is OPA running there?")
+        return EngineUnreachable(f"{self._where} cannot be reached ({reason}); is OPA running there?")
 
 
 class StrictOpaClient(OpaClient):  # type: ignore[misc]
@@ -240,7 +279,7 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         self, method: str, url: str, body: bytes, headers: dict[str, str], timeout: aiohttp.ClientTimeout
     ) -> _AsyncAnswer:
         async with self._session.request(
-            method, url, data=body, headers=headers, timeout=timeout, allow_redirects=False
+            method, url, data=io.BytesIO(body), headers=headers, timeout=timeout, allow_redirects=False
         ) as response:
             raw = b""
             async for chunk in response.content.iter_chunked(_CHUNK):
@@ -255,13 +294,62 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         return EngineUnreachable(f"{self._where} cannot be reached ({error}); is OPA running there?")
 
 
+def _connected(host: str, port: int, deadline: float) -> socket.socket:
+    """A connection to the first address of the host that takes one; none of them can use up the others' time."""
+    addresses = _looked_up(host, port, deadline)
+    problem: OSError = OSError("the name has no address")
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        candidate = socket.socket(family, kind, protocol)
+        try:
+            candidate.settimeout(_left(deadline) / (len(addresses) - number))
+            candidate.connect(address)
+        except OSError as error:
+            problem = error
+            candidate.close()
+        else:
+            return candidate
+    raise problem
+
+
+def _looked_up(host: str, port: int, deadline: float) -> list[Any]:
+    """The host's addresses. A name is looked up in a thread, as no name service can be given a limit of time."""
+    if _is_address(host):
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            answer.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
+        except OSError as error:
+            answer.put(error)
+
+    threading.Thread(target=look_up, name="ledgeragent-name-service", daemon=True).start()
+    try:
+        found = answer.get(timeout=_left(deadline))
+    except queue.Empty:
+        raise TimeoutError(f"the name service gave no address for {host}") from None
+    if isinstance(found, OSError):
+        raise found
+    return found
+
+
+def _is_address(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(host)
+        return True
+    return False
+
+
 def _never_connected(error: requests.RequestException) -> bool:
     return isinstance(error, requests.ConnectTimeout) or isinstance(_reason(error), NewConnectionError)
 
 
 def _reason(error: Exception) -> Any:
     """What urllib3 says is behind an error of requests; the error itself when it says nothing."""
-    return getattr(error.args[0], "reason", None) or error if error.args else error
+    cause = error.args[0] if error.args else error
+    if isinstance(cause, ProtocolError):
+        return cause.args[-1]
+    return getattr(cause, "reason", None) or error
 
 
 def _read_all(raw: Any, where: str) -> bytes:
