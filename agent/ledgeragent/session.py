@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, get_args
 
+from ledgeragent import telemetry
 from ledgeragent.contracts import (
     GATE_INPUT,
     RECORD,
@@ -361,7 +362,14 @@ class Session:
                 if not self.domain.is_write(call.tool):
                     raise LedgerError(f"{call.tool!r} changes nothing: issue it and observe its return")
             siblings: list[_Write] = []
-            return [self._review(call, siblings) for call in calls]
+            return [self._watched(call, siblings) for call in calls]
+
+    def _watched(self, call: Call, siblings: list[_Write]) -> Review:
+        declared = call.tool if call.tool in self.domain.tools else None
+        with telemetry.reviewing(self.domain.name, declared, enforced=self.enforced) as tell:
+            review = self._review(call, siblings)
+            tell(review.would, review.decision, review.failure.code if review.failure is not None else None)
+            return review
 
     def _review(self, call: Call, siblings: list[_Write]) -> Review:
         gate_input, records = self._gate_input(call, siblings)

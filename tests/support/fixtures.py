@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.gate import Gate
 from ledgeragent.session import Session
-from support import retail, toy
+from support import otel, retail, toy
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +36,10 @@ def session(gate: Gate) -> Session:
 def toy_domain(tmp_path: Path) -> Domain:
     """The toy domain, freshly written."""
     return toy.load(tmp_path)
+
+
+@pytest.fixture
+def sinks() -> Iterator[otel.Sinks]:
+    """What telemetry tells during a test."""
+    with otel.listening() as sinks:
+        yield sinks
