@@ -16,6 +16,7 @@ Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtim
     └── EngineError         the policy decision point gave no usable answer
         ├── EngineUnreachable   no connection: not there, refused, name unknown, child process gone
         ├── EngineTimeout       no complete answer within the budget
+        ├── EngineBreaker       not asked: it failed several times in a row, a moment ago
         ├── EngineRefused       401 or 403, or a token that cannot be read
         ├── EngineStatus        any other HTTP status
         ├── EngineUndefined     an answer without a result: the rule is undefined or not loaded
@@ -36,6 +37,7 @@ from typing import Final
 ENGINE_CODES: Final = (
     "engine.unreachable",
     "engine.timeout",
+    "engine.breaker",
     "engine.refused",
     "engine.status",
     "engine.undefined",
@@ -134,6 +136,12 @@ class EngineTimeout(EngineError):
     """No complete answer within the request budget."""
 
     code = "engine.timeout"
+
+
+class EngineBreaker(EngineError):
+    """The circuit breaker is open: the policy decision point failed several times in a row and is not asked now."""
+
+    code = "engine.breaker"
 
 
 class EngineRefused(EngineError):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from ledgeragent.domain import Domain
-from ledgeragent.engine import Engine
+from ledgeragent.engine import AsyncOpaServer, Breaker, Engine
 from ledgeragent.engine.base import ClosesOnExit, Rule
 
 Change = Callable[[Rule, dict[str, Any]], Any]
+T = TypeVar("T")
 
 
 class Meddled(ClosesOnExit):
@@ -42,6 +45,43 @@ class Agreeable(ClosesOnExit):
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+class OnLoop(ClosesOnExit):
+    """An `AsyncOpaServer` on an event loop of its own, asked from any thread: so that a `Gate` can have one."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._server = self._run(self._opened(url, options))
+        self.name, self.location = self._server.name, self._server.location
+
+    @property
+    def version(self) -> str:
+        return self._server.version
+
+    @property
+    def breaker(self) -> Breaker:
+        """That of the server."""
+        return self._server.breaker
+
+    def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
+        return self._run(self._server.aevaluate(domain, rule, gate_input))
+
+    def close(self) -> None:
+        """End the server and the loop."""
+        self._run(self._server.aclose())
+        self._run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _opened(self, url: str, options: Mapping[str, Any]) -> AsyncOpaServer:
+        return AsyncOpaServer(url, **options)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
 def finding(predicate: str, verdict: str, mode: str = "enforce") -> dict[str, Any]:

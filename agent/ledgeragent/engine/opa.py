@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ledgeragent import telemetry
 from ledgeragent.engine.base import UNKNOWN_VERSION, ClosesOnExit, Rule, result_of, rule_path
+from ledgeragent.engine.breaker import Breaker
 from ledgeragent.engine.transport import StrictAsyncOpaClient, StrictOpaClient
 from ledgeragent.engine.versions import check_version
 from ledgeragent.errors import BadInput, EngineClosed, EngineRefused
@@ -135,6 +137,7 @@ class OpaServer(ClosesOnExit):
     Args:
         url, token, token_file, ca, cert: see `target`.
         timeout: the budget of one evaluation in seconds, connecting and a second connection attempt included.
+        breaker: when not to ask; default: one of its own. An engine never shares its breaker.
 
     Raises:
         BadInput: the address or the budget is not usable.
@@ -149,6 +152,7 @@ class OpaServer(ClosesOnExit):
         timeout: float = DEFAULT_TIMEOUT,
         ca: Path | None = None,
         cert: tuple[Path, Path] | None = None,
+        breaker: Breaker | None = None,
     ) -> None:
         to = target(url, token=token, token_file=token_file, ca=ca, cert=cert)
         self._client = StrictOpaClient(**to.options(_budget(timeout)))
@@ -156,15 +160,19 @@ class OpaServer(ClosesOnExit):
         self.name = "opa"
         self.version = UNKNOWN_VERSION
         self.location = to.url
+        self.breaker = breaker or Breaker()
+        telemetry.watch_breaker(self.location, self.breaker)
 
     def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
         """See `Engine.evaluate`."""
         path = rule_path(domain, rule)
         if self._closed.is_set():
             raise EngineClosed(f"the engine for OPA at {self.location} is closed; open a new one")
-        answer = self._client.query_rule(gate_input, f"ledgeragent/{domain}", rule, _parameters(self.version))
-        self.version = _told_version(answer, self.version, self.location)
-        return result_of(answer, path, f"OPA at {self.location}")
+        where = f"OPA at {self.location}"
+        with self.breaker.attempt(where):
+            answer = self._client.query_rule(gate_input, f"ledgeragent/{domain}", rule, _parameters(self.version))
+            self.version = _told_version(answer, self.version, self.location)
+            return result_of(answer, path, where)
 
     def close(self) -> None:
         """Close the connections."""
@@ -184,6 +192,7 @@ class AsyncOpaServer:
         timeout: float = DEFAULT_TIMEOUT,
         ca: Path | None = None,
         cert: tuple[Path, Path] | None = None,
+        breaker: Breaker | None = None,
     ) -> None:
         to = target(url, token=token, token_file=token_file, ca=ca, cert=cert)
         self._client = StrictAsyncOpaClient(**to.options(_budget(timeout)))
@@ -192,6 +201,8 @@ class AsyncOpaServer:
         self.name = "opa"
         self.version = UNKNOWN_VERSION
         self.location = to.url
+        self.breaker = breaker or Breaker()
+        telemetry.watch_breaker(self.location, self.breaker)
 
     async def __aenter__(self) -> AsyncOpaServer:
         return self
@@ -207,9 +218,11 @@ class AsyncOpaServer:
         if not self._opened:
             self._opened = True
             await self._client.__aenter__()
-        answer = await self._client.query_rule(gate_input, f"ledgeragent/{domain}", rule, _parameters(self.version))
-        self.version = _told_version(answer, self.version, self.location)
-        return result_of(answer, path, f"OPA at {self.location}")
+        where = f"OPA at {self.location}"
+        with self.breaker.attempt(where):
+            answer = await self._client.query_rule(gate_input, f"ledgeragent/{domain}", rule, _parameters(self.version))
+            self.version = _told_version(answer, self.version, self.location)
+            return result_of(answer, path, where)
 
     async def aclose(self) -> None:
         """Close the connections. May be called more than once."""
