@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,10 @@ import pytest
 from hypothesis import given
 
 from ledgeragent import errors
+from ledgeragent import gate as gate_module
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from ledgeragent.errors import DECISION_CODES, ENGINE_CODES, BadInput, EngineError
+from ledgeragent.errors import DECISION_CODES, ENGINE_CODES, BadInput, EngineError, EngineTimeout
 from ledgeragent.gate import Failure, Gate, Judged
 from ledgeragent.policies import COMPILED
 from ledgeragent.session import Session
@@ -259,8 +263,8 @@ def test_policies_that_do_not_decide_the_vectors_let_nothing_through_ever(
     gate_over: GateOver, cancel: dict[str, Any], proof: Answer
 ) -> None:
     gate, engine = gate_over(lambda answer: answer, proof)
-    assert blocked(gate.judge(cancel)) in ("decision.proof", "decision.schema")
-    assert blocked(gate.judge(cancel)) in ("decision.proof", "decision.schema")
+    for _ in range(2):
+        assert blocked(gate.judge(cancel)) in ("decision.proof", "decision.schema", "decision.request")
     assert "decision" not in engine.asked
     with pytest.raises(BadInput):
         gate.prove()
@@ -336,6 +340,92 @@ def test_many_threads_at_once_prove_once_and_agree(gate_over: GateOver, cancel: 
     alone.prove()
     assert (verdicts, engine.asked.count("decision")) == (["allow"] * 8, 8)
     assert engine.asked.count("proof") == len(its_engine.asked)
+
+
+class Slow:
+    """An engine's answer that comes when it is told to, and then is an error."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._asked = threading.Event()
+        self._told = threading.Event()
+        self._error = error
+
+    def __call__(self, _: Any) -> Any:
+        self._asked.set()
+        self._told.wait(30)
+        raise self._error
+
+    def ends_for(self, judge: Callable[[], object], others: int) -> None:
+        """Let one thread ask and `others` wait for it, then give the answer."""
+        threads = [threading.Thread(target=judge) for _ in range(1 + others)]
+        threads[0].start()
+        self._asked.wait(30)
+        for thread in threads[1:]:
+            thread.start()
+        while not _all_wait(threads):
+            time.sleep(0.001)
+        self._told.set()
+        for thread in threads:
+            thread.join()
+
+
+def _all_wait(threads: list[threading.Thread]) -> bool:
+    """Whether each thread is in a wait that does not end by itself."""
+    frames = sys._current_frames()
+    stacks = [traceback.extract_stack(frames[one.ident]) for one in threads if one.ident in frames]
+    return len(stacks) == len(threads) and all(stack[-1].name == "wait" for stack in stacks)
+
+
+def test_a_proof_that_fails_fails_everybody_who_waited_for_it_at_once(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    slow = Slow(EngineTimeout("no answer within 5 s"))
+    gate, engine = gate_over(slow, slow)
+    codes: list[str] = []
+    slow.ends_for(lambda: codes.append(blocked(gate.judge(cancel))), others=7)
+    assert (codes, engine.asked) == (["engine.timeout"] * 8, ["proof"])
+
+
+def test_an_interrupted_proof_is_a_block_and_no_interrupt_to_those_who_waited_for_it(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    slow = Slow(KeyboardInterrupt())
+    gate, engine = gate_over(slow, slow)
+    came: list[str] = []
+
+    def judge() -> None:
+        try:
+            came.append(blocked(gate.judge(cancel)))
+        except KeyboardInterrupt:
+            came.append("interrupted")
+
+    slow.ends_for(judge, others=3)
+    assert sorted(came) == ["host.internal"] * 3 + ["interrupted"]
+    engine.change = lambda rule, answer: answer
+    assert gate.judge(cancel).verdict == "allow"
+
+
+def test_a_proof_that_takes_too_long_is_a_timeout(
+    gate_over: GateOver, cancel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate_module, "_PROOF_SECONDS", 0.0)
+    gate, _ = gate_over(lambda answer: answer)
+    assert blocked(gate.judge(cancel)) == "engine.timeout"
+    monkeypatch.setattr(gate_module, "_PROOF_SECONDS", 30.0)
+    assert gate.judge(cancel).verdict == "allow"
+
+
+def test_an_answer_to_another_vector_or_to_an_earlier_proof_proves_nothing_and_refuses_nothing_for_ever(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    kept: list[Any] = []
+    gate, engine = gate_over(lambda answer: answer, lambda answer: kept.append(answer) or answer)
+    gate.prove()
+    replayed = iter(kept[:])
+    gate, engine = gate_over(lambda answer: answer, lambda answer: next(replayed))
+    assert blocked(gate.judge(cancel)) == "decision.request"
+    engine.change = lambda rule, answer: answer
+    assert gate.judge(cancel).verdict == "allow"
 
 
 # Vectors ---------------------------------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ a block with an error of a closed list. There is no switch for failing open.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +23,7 @@ from pydantic import ValidationError
 from ledgeragent.contracts import Decision, Verdict
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from ledgeragent.errors import BadInput, EngineError
+from ledgeragent.errors import BadInput, EngineError, EngineTimeout
 from ledgeragent.jsonio import parse
 from ledgeragent.policies import SCHEMAS
 
@@ -31,6 +33,8 @@ _NOT_JUDGED: Final = frozenset({"gate.input", "gate.tool", "gate.arguments"})
 _OWN: Final = _NOT_JUDGED | {"gate.unguarded", "gate.loop"}
 """Ids of the gate itself; no override reaches them."""
 _RANK: Final[Mapping[str, int]] = {"allow": 0, "revise": 1, "block": 2}
+_PROOF_SECONDS: Final = 30.0
+"""A proof that takes longer fails; decisions wait for it."""
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +90,8 @@ class Gate:
         self._vectors = load_vectors(vectors or SCHEMAS / "vectors" / f"{domain.name}.json", domain)
         self._proved: set[str] = set()
         self._refused: dict[str, Failure] = {}
-        self._proving = threading.Lock()
+        self._under_way: Future[str] | None = None
+        self._lock = threading.Lock()
 
     @property
     def revisions(self) -> frozenset[str]:
@@ -129,8 +134,7 @@ class Gate:
             BadInput: when a vector does not hold; the message names the first.
         """
         try:
-            with self._proving:
-                return self._prove_now()
+            return self._proof()[0]
         except _NotAccepted as error:
             raise BadInput(str(error)) from None
 
@@ -159,32 +163,54 @@ class Gate:
                 f"{_names(decision.predicates)}",
             )
 
-    def _prove(self, expected: str | None) -> str:
-        with self._proving:
-            if expected is None and self._proved:
-                return next(iter(self._proved))
-            if expected is not None and expected in self._proved:
-                return expected
-            revision = self._prove_now()
-            if expected is not None and revision != expected:
+    def _prove(self, expected: str | None) -> None:
+        """Have `expected` proved, or with None whatever revision is in use."""
+        while not (self._proved if expected is None else expected in self._proved):
+            revision, own = self._proof()
+            if own and expected not in (None, revision):
                 raise _NotAccepted("decision.revision", f"revision {expected} was answered, but {revision} is in use")
-            return revision
 
-    def _prove_now(self) -> str:
-        revision = self._run_vectors()
-        self._proved.add(revision)
+    def _proof(self) -> tuple[str, bool]:
+        """The revision proved now, and whether this caller ran the proof: those who come meanwhile share its outcome.
+
+        One after the other, each would wait for the engine's budget again when it does not answer.
+        """
+        with self._lock:
+            running = self._under_way
+            proof = self._under_way = running or Future()
+        if running is not None:
+            return running.result(), False
+        try:
+            revision = self._run_vectors()
+            self._proved.add(revision)
+            proof.set_result(revision)
+        except Exception as error:
+            proof.set_exception(error)
+            raise
+        except BaseException:  # an interrupt is this thread's alone
+            proof.set_exception(_NotAccepted("host.internal", "the proof that this decision waited for was given up"))
+            raise
+        finally:
+            with self._lock:
+                self._under_way = None
         _log.info("%s: %d vectors hold for revision %s", self.domain.name, len(self._vectors), revision)
-        return revision
+        return revision, True
 
     def _run_vectors(self) -> str:
         revisions: set[str] = set()
+        deadline = time.monotonic() + _PROOF_SECONDS
         for vector in self._vectors:
-            decision = _as_decision(self.engine.evaluate(self.domain.name, "proof", vector["input"]))
+            if time.monotonic() > deadline:
+                raise EngineTimeout(f"{self.domain.name}: the vectors could not be run within {_PROOF_SECONDS} s")
+            asked = _with_own_request(vector["input"])
+            decision = _as_decision(self.engine.evaluate(self.domain.name, "proof", asked))
+            if not _echoes(decision, asked):
+                raise _NotAccepted("decision.request", "the engine answered another request while it was being proved")
             revisions.add(decision.policy.revision)
             if decision.policy.revision in self._refused:
                 raise _NotAccepted("decision.proof", self._refused[decision.policy.revision].message)
             answered = decision.model_dump(exclude={"request", "policy"})
-            if answered != vector["decision"] or not _echoes(decision, vector["input"]):
+            if answered != vector["decision"]:
                 failure = Failure(
                     "decision.proof",
                     f"the policies in use do not decide vector {vector['name']!r} as {self.domain.name} must "
@@ -235,6 +261,12 @@ def _as_decision(answer: Any) -> Decision:
     if not _ids(decision) <= {*decision.predicates, *_OWN}:
         raise _NotAccepted("decision.schema", "the decision has findings of predicates it does not list")
     return decision
+
+
+def _with_own_request(gate_input: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A vector's input under a random request: an answer to another vector or an earlier proof is not its own."""
+    asked = gate_input.get("request")
+    return {**gate_input, "request": secrets.token_hex(16)} if isinstance(asked, str) and asked else gate_input
 
 
 def _echoes(decision: Decision, gate_input: Mapping[str, Any]) -> bool:

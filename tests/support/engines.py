@@ -40,8 +40,8 @@ class Agreeable(ClosesOnExit):
         self._domain = domain
 
     def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
-        # The vectors of `support.toy` say as their request what they want to hear.
-        return allowed(gate_input, self._domain) | (told(gate_input["request"]) if rule == "proof" else {})
+        # The vectors of `support.toy` say as their call's id what they want to hear.
+        return allowed(gate_input, self._domain) | (told(gate_input["action"]["call_id"]) if rule == "proof" else {})
 
     def close(self) -> None:
         """Nothing to release."""

@@ -216,7 +216,7 @@ def gate(domain: Domain, folder: Path, change: Callable[[dict[str, Any]], Any] |
 
 
 def _vector(domain: Domain, verdict: str) -> dict[str, Any]:
-    gate_input = {"request": verdict, "action": {"tool": "pay"}}
+    gate_input = {"request": "vector", "action": {"call_id": verdict, "tool": "pay"}}
     answer = allowed(gate_input, domain) | told(verdict)
     decision = {key: value for key, value in answer.items() if key not in ("request", "policy")}
     return {"name": verdict, "input": gate_input, "decision": decision}
