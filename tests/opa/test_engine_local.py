@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ledgeragent.engine import LocalOpa, OpaServer, find_opa
+from ledgeragent.engine import LocalOpa, OpaServer, find_opa, open_engine
 from ledgeragent.engine.local import opa_version
 from ledgeragent.errors import (
     EngineClosed,
@@ -184,13 +185,66 @@ def test_closing_ends_the_child_and_the_engine(small: Path, opa_binary: Path) ->
         engine.evaluate("small", "decision", {"say": "x"})
 
 
-def test_a_child_that_died_is_unreachable(small: Path, opa_binary: Path) -> None:
+def kill(engine: LocalOpa) -> None:
+    pid = opa_pid(engine)
+    os.kill(pid, signal.SIGKILL)
+    assert wait_until_gone(pid)
+    while engine._child.alive:
+        time.sleep(0.01)
+
+
+def test_a_child_that_died_is_started_again_with_the_policies_it_had(
+    small: Path, opa_binary: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".manifest").write_text('{"roots": ["ledgeragent_overrides"]}')
+    (tmp_path / "data.json").write_text('{"ledgeragent_overrides": {"small": 1}}')
+    with LocalOpa(small, opa_binary, overrides=tmp_path) as engine:
+        first = engine.token
+        kill(engine)
+        assert engine.evaluate("small", "decision", {"say": "hello"}) == EXPECTED
+        assert engine.evaluate("small", "proof", {}) == {"small": 1}
+        assert engine.token != first
+        (tmp_path / "data.json").write_text('{"ledgeragent_overrides": {"small": 2}}')
+        assert engine.evaluate("small", "proof", {}) == {"small": 1}
+        kill(engine)
+        with pytest.raises(EnginePolicies, match="its policies have changed since"):
+            engine.evaluate("small", "proof", {})
+
+
+def test_a_child_that_dies_of_a_question_is_unreachable(small: Path, opa_binary: Path) -> None:
     with LocalOpa(small, opa_binary) as engine:
-        pid = opa_pid(engine)
-        os.kill(pid, signal.SIGKILL)
-        assert wait_until_gone(pid)
+        os.kill(opa_pid(engine), signal.SIGSTOP)
+        threading.Timer(0.2, lambda: os.kill(opa_pid(engine), signal.SIGKILL)).start()
         with pytest.raises(EngineUnreachable, match=r"has died|cannot be reached"):
-            engine.evaluate("small", "decision", {"say": "x"})
+            engine.evaluate("small", "decision", {"say": "hello"})
+        assert engine.evaluate("small", "decision", {"say": "hello"}) == EXPECTED
+
+
+def test_a_child_that_does_not_come_up_again_in_time_is_unreachable(
+    small: Path, opa_binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opa = tmp_path / "opa"
+    opa.symlink_to(opa_binary)
+    with LocalOpa(small, opa, timeout=0.3) as engine:
+        kill(engine)
+        monkeypatch.setattr(engine, "_binary", Path("/bin/cat"))
+        for _ in range(2):
+            with pytest.raises((EngineUnreachable, EnginePolicies)):
+                engine.evaluate("small", "decision", {"say": "hello"})
+        monkeypatch.undo()
+        monkeypatch.setattr(engine, "_timeout", 30)
+        assert engine.evaluate("small", "decision", {"say": "hello"}) == EXPECTED
+
+
+def test_overrides_given_as_data_outlive_a_child(
+    opa_binary: Path, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGERAGENT_OPA_BIN", str(opa_binary))
+    engine = open_engine("opa", policies=small, overrides={"small": {"x": 1}})
+    assert isinstance(engine, LocalOpa)
+    with engine:
+        kill(engine)
+        assert engine.evaluate("small", "proof", {}) == {"small": {"x": 1}}
 
 
 @pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "1 / 0", "os.kill(os.getpid(), 9)", "os._exit(0)"])

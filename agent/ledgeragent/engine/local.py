@@ -3,13 +3,15 @@
 For development: whoever has an `opa` gets the decisions of a real server without running one. The child
 loads the policies as a bundle, next to the authorisation policy of `authz/`, which opens nothing but the
 health check and the two entry points of a domain, and those only with a random token that travels in the
-child's environment. Talking to it is `opa`'s part.
+child's environment. A child that died is started again, with the very policies it had. Talking to it is
+`opa`'s part.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import http.client
 import os
 import secrets
@@ -18,6 +20,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -26,7 +29,7 @@ from typing import IO, Any, Final
 from ledgeragent.engine.base import ClosesOnExit, Rule
 from ledgeragent.engine.opa import DEFAULT_TIMEOUT, OpaServer
 from ledgeragent.engine.versions import PINNED, check_version
-from ledgeragent.errors import EngineClosed, EnginePolicies, EngineUnreachable
+from ledgeragent.errors import EngineBreaker, EngineClosed, EnginePolicies, EngineUnreachable
 
 AUTHZ: Final = Path(__file__).resolve().parent.parent / "authz"
 TOKEN_VARIABLE: Final = "LEDGERAGENT_OPA_TOKEN"
@@ -126,32 +129,73 @@ class LocalOpa(ClosesOnExit):
         self.name = "opa-local"
         self.version = opa_version(binary)
         check_version(self.version, f"the OPA at {binary}")
-        self._child = _Child(binary, bundles)
-        self.location = self._child.url
-        self.token = self._child.token
-        self._server = OpaServer(self._child.url, token=self.token, timeout=timeout)
+        self._binary = binary
+        self._bundles = bundles
+        self._timeout = timeout
+        self._policies = _digest(bundles)
+        self._closed = False
+        self._starting = threading.Lock()
+        self._start(_START_SECONDS)
 
     def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
-        """See `Engine.evaluate`."""
-        if self._child.ended:
-            raise EngineClosed("the engine of the local OPA is closed; open a new one")
+        """See `Engine.evaluate`. A child that has died meanwhile is started again, within the budget."""
+        with self._starting:
+            if self._closed:
+                raise EngineClosed("the engine of the local OPA is closed; open a new one")
+            if not self._child.alive:
+                self._start_again()
+            child, server = self._child, self._server
         try:
-            return self._server.evaluate(domain, rule, gate_input)
-        except EngineUnreachable as error:
-            if self._child.alive:
+            return server.evaluate(domain, rule, gate_input)
+        except (EngineUnreachable, EngineBreaker) as error:
+            if child.alive:
                 raise
-            raise EngineUnreachable(f"the local OPA has died ({self._child.last_words()}); start it again") from error
+            raise EngineUnreachable(f"the local OPA has died ({child.last_words()}); ask again to start it") from error
 
     def close(self) -> None:
         """End the child process."""
+        with self._starting:
+            self._closed = True
+            self._server.close()
+            self._child.end()
+
+    def _start(self, seconds: float) -> None:
+        self._child = _Child(self._binary, self._bundles, seconds)
+        self.location = self._child.url
+        self.token = self._child.token
+        self._server = OpaServer(self._child.url, token=self.token, timeout=self._timeout)
+
+    def _start_again(self) -> None:
+        # What was proved were these policies; others need an engine, and a proof, of their own.
+        if _digest(self._bundles) != self._policies:
+            raise EnginePolicies("the local OPA has died, and its policies have changed since; open a new engine")
         self._server.close()
         self._child.end()
+        self._start(self._timeout)
+
+
+def _digest(bundles: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for bundle in bundles:
+        files = sorted(bundle.rglob("*")) if bundle.is_dir() else [bundle]
+        for file in files:
+            if file.is_file():
+                digest.update(f"{file}\0{hashlib.sha256(_content(file)).hexdigest()}\0".encode())
+    return digest.hexdigest()
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise EnginePolicies(f"policies: {file} cannot be read: {error}") from error
 
 
 class _Child:
     """The child process, its port, its token, and its end."""
 
-    def __init__(self, binary: Path, bundles: list[Path]) -> None:
+    def __init__(self, binary: Path, bundles: list[Path], seconds: float) -> None:
+        self._seconds = seconds
         self.token = secrets.token_urlsafe(32)
         self.ended = False
         self._owner = os.getpid()
@@ -172,10 +216,13 @@ class _Child:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        # Only the process that started the child can tell.
+        return not self.ended and (os.getpid() != self._owner or self._process.poll() is None)
 
     def last_words(self) -> str:
         """Return the end of what the child wrote."""
+        if self.ended:
+            return "it was ended"
         # Read without moving the position, which the child's own descriptor shares.
         log = self._log.fileno()
         said = os.pread(log, _LAST_WORDS, max(0, os.fstat(log).st_size - _LAST_WORDS))
@@ -212,7 +259,7 @@ class _Child:
         )
 
     def _wait_until_healthy(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + self._seconds
         for pause in _pauses():
             # Asked in this order, a health answer counts only when it came while our own child ran.
             healthy = _is_healthy(self._port)
@@ -221,9 +268,7 @@ class _Child:
             if healthy:
                 return
             if time.monotonic() > deadline:
-                raise EngineUnreachable(
-                    f"the local OPA was not ready after {_START_SECONDS:.0f} s: {self.last_words()}"
-                )
+                raise EngineUnreachable(f"the local OPA was not ready after {self._seconds:.0f} s: {self.last_words()}")
             time.sleep(pause)
 
     def _raise_start_failure(self) -> None:

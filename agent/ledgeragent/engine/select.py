@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -98,12 +99,18 @@ def _server(url: str, overrides: Mapping[str, Any] | None, timeout: float) -> Op
 def _local(policies: Path, opa: Path | None, overrides: Mapping[str, Any] | None, timeout: float) -> LocalOpa:
     if overrides is None:
         return LocalOpa(policies, opa, timeout=timeout)
-    # OPA reads its bundles once, at the start.
-    with tempfile.TemporaryDirectory() as folder:
-        bundle = Path(folder)
+    folder = tempfile.TemporaryDirectory()
+    bundle = Path(folder.name)
+    try:
         (bundle / ".manifest").write_text(json.dumps({"roots": ["ledgeragent_overrides"]}), encoding="utf-8")
         (bundle / "data.json").write_text(json.dumps({"ledgeragent_overrides": overrides}), encoding="utf-8")
-        return LocalOpa(policies, opa, overrides=bundle, timeout=timeout)
+        engine = LocalOpa(policies, opa, overrides=bundle, timeout=timeout)
+    except BaseException:
+        folder.cleanup()
+        raise
+    # A child that dies is started again with the same bundles.
+    weakref.finalize(engine, folder.cleanup)
+    return engine
 
 
 def _embedded(
