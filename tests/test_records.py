@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ledgeragent import records
 from ledgeragent.contracts import DecisionRecord, OutcomeRecord, Principal
 from ledgeragent.domain import Domain, Validator
 from ledgeragent.engine import Engine
@@ -269,6 +271,27 @@ def test_a_line_that_was_cut_off_by_a_full_disk_does_not_spoil_the_next(recorder
     recorder.write(outcome("second"))
     whole = [line for line in file.read_text(encoding="ascii").splitlines() if line.endswith("}")]
     assert [json.loads(line)["request"] for line in whole] == ["first", "second"]
+
+
+def test_what_another_process_left_cut_off_does_not_spoil_the_next_line(file: Path, recorder: JsonlRecorder) -> None:
+    recorder.write(outcome("first"))
+    with file.open("a", encoding="ascii") as killed:
+        killed.write('{"contract":"ledgeragent.rec')
+    recorder.write(outcome("second"))
+    whole = [line for line in file.read_text(encoding="ascii").splitlines() if line.endswith("}")]
+    assert [json.loads(line)["request"] for line in whole] == ["first", "second"]
+
+
+def test_a_file_that_another_process_locks_is_not_waited_for_without_end(
+    file: Path, recorder: JsonlRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "_LOCK_SECONDS", 0.05)
+    with file.open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(RecordError, match="another process has locked it"):
+            recorder.write(outcome())
+    recorder.write(outcome("after"))
+    assert [row["request"] for row in lines(file)] == ["after"]
 
 
 def test_a_closed_recorder_writes_nowhere_and_can_be_closed_again(tmp_path: Path) -> None:

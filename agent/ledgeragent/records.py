@@ -6,17 +6,23 @@ the decision is withheld: what is not on record does not run.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from ledgeragent.contracts import DecisionRecord, OutcomeRecord
 from ledgeragent.errors import RecordError
 from ledgeragent.jsonio import canonical
 
 Record = DecisionRecord | OutcomeRecord
+
+_LOCK_SECONDS: Final = 5.0
 
 
 class Recorder(Protocol):
@@ -26,7 +32,10 @@ class Recorder(Protocol):
 
 
 class JsonlRecorder:
-    """Appends records to a file, each flushed to the disk before the decision is given out. Thread-safe."""
+    """Appends records to a file, each flushed to the disk before the decision is given out.
+
+    Thread-safe, and several processes may write one file.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open the file for appending.
@@ -36,9 +45,8 @@ class JsonlRecorder:
         """
         self.path = path
         self._lock = threading.Lock()
-        self._torn = False
         try:
-            self._file: int | None = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            self._file: int | None = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
             raise RecordError(f"the record file {path} cannot be opened: {error}") from error
 
@@ -60,12 +68,11 @@ class JsonlRecorder:
 
     def _append(self, line: bytes) -> None:
         assert self._file is not None
-        # What a full disk cut off stays a line of its own.
-        whole = b"\n" + line if self._torn else line
-        written = os.write(self._file, whole)
-        self._torn = (self._torn and written == 0) or 0 < written < len(whole)
-        if written != len(whole):
-            raise OSError("only a part of the line was written")
+        with _locked(self._file):
+            # What a full disk or the end of a process cut off stays a line of its own.
+            whole = line if _ends_whole(self._file) else b"\n" + line
+            if os.write(self._file, whole) != len(whole):
+                raise OSError("only a part of the line was written")
 
     def close(self) -> None:
         """Close the file; may be called more than once. Writing afterwards is an error."""
@@ -73,6 +80,29 @@ class JsonlRecorder:
             if self._file is not None:
                 os.close(self._file)
             self._file = None  # the system gives the number out again
+
+
+@contextmanager
+def _locked(file: int) -> Iterator[None]:
+    """Keep other processes from appending meanwhile; one that holds the lock and does not go on is not waited for."""
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise OSError(f"another process has locked it for {_LOCK_SECONDS} s") from None
+            time.sleep(0.001)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _ends_whole(file: int) -> bool:
+    size = os.fstat(file).st_size
+    return size == 0 or os.pread(file, 1, size - 1) == b"\n"
 
 
 def wall_clock() -> str:
