@@ -318,6 +318,20 @@ def test_a_clock_without_an_offset_is_refused(gate: Gate, session: Session, now:
     assert session.now == NOW
 
 
+@pytest.mark.parametrize("day", ["2024-02-31", "0000-01-01"])
+def test_a_day_that_is_none_is_refused(session: Session, day: str) -> None:
+    with pytest.raises(BadInput, match="RFC 3339"):
+        session.set_clock(f"{day}T00:00:00Z")
+
+
+def test_the_clock_of_a_session_does_not_go_back(session: Session) -> None:
+    for now in ("2024-05-15T22:00:00+02:00", "2024-05-15T14:59:59.9-05:00", "1970-01-01T00:00:00Z"):
+        session.set_clock(now)
+    assert session.now == "2024-05-15T22:00:00+02:00"
+    session.set_clock("2024-05-15T20:00:00.000000001Z")
+    assert retail.propose(session, retail.cancel()).gate_input["session"]["now"] == "2024-05-15T20:00:00.000000001Z"
+
+
 def test_the_gate_is_told_the_clock_and_the_turn(session: Session) -> None:
     session.set_clock("2024-05-16T00:00:00.5Z")
     told = [propose(session, cancel("#W9")).gate_input["session"] for _ in range(2)]

@@ -13,6 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final, get_args
 
 from ledgeragent import telemetry
@@ -222,13 +223,16 @@ class Session:
     # Clock, turn, principal -------------------------------------------------------------------------------------
 
     def set_clock(self, now: str) -> None:
-        """Move the session's clock.
+        """Move the session's clock forward. An earlier time than the session has seen is not taken: what is over, be it
+        a day for cancelling or an override, does not begin again because a host's clock jumped.
 
         Raises:
             BadInput: unless it is RFC 3339 with an offset (`2024-05-15T15:00:00-05:00`).
         """
-        if not is_instant(now):
-            raise BadInput(f"now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00; got {now[:60]!r}")
+        moved = _instant(now)
+        if moved < _instant(self.now):
+            _log.warning("session %s: the clock went back to %s; the session keeps %s", self.id, now, self.now)
+            return
         self.now = now
 
     def next_turn(self) -> int:
@@ -672,6 +676,16 @@ class Session:
                 stack.extend(one)
             elif one is not None and not isinstance(one, bool):
                 self._state.seen.update(_words(one))
+
+
+def _instant(now: str) -> datetime:
+    problem = BadInput(f"now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00; got {now[:60]!r}")
+    if not is_instant(now):
+        raise problem
+    try:
+        return datetime.fromisoformat(now)
+    except ValueError:  # no day of the calendar
+        raise problem from None
 
 
 def _read(content: Any) -> Any:
