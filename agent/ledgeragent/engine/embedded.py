@@ -140,7 +140,7 @@ class Embedded(ClosesOnExit):
     Args:
         module: from `compiled_module` or `bundle_module`.
         overrides: policy data for `ledgeragent_overrides`; None for none.
-        timeout: the limit of one evaluation in seconds.
+        timeout: the budget of one evaluation in seconds: half of it to wait for an instance, half to evaluate.
 
     Raises:
         EnginePolicies: the module cannot be run, or asks for a built-in that is not on the list.
@@ -169,7 +169,7 @@ class Embedded(ClosesOnExit):
         except OpaPolicyClosedError as error:
             raise EngineClosed("the embedded engine is closed; open a new one") from error
         except OpaPoolTimeoutError as error:
-            raise EngineTimeout(f"no instance of the module was free within {self._timeout} s") from error
+            raise EngineTimeout(f"no instance of the module was free within {self._timeout / 2} s") from error
         except (OpaWasmError, RecursionError) as error:
             raise EngineEvaluation(f"{self.location} could not evaluate: {error}") from error
         if value is UNDEFINED:
@@ -188,14 +188,14 @@ class Embedded(ClosesOnExit):
 def _load(module: Module, data: dict[str, Any], timeout: float) -> OpaWasmPolicy:
     config = PolicyConfig(
         pool_size=_POOL_SIZE,
-        borrow_timeout_seconds=timeout,
+        borrow_timeout_seconds=timeout / 2,
         max_input_bytes=MAX_INPUT_BYTES,
         max_data_bytes=MAX_INPUT_BYTES,
         max_result_bytes=MAX_ANSWER_BYTES,
         max_cstring_scan_bytes=MAX_ANSWER_BYTES,
         parse_raw_json_input=False,  # `encode_input` has just written it
         max_memory_pages=_MEMORY_PAGES,
-        eval_timeout_seconds=timeout,
+        eval_timeout_seconds=timeout / 2,
     )
     _make_room(module.wasm)
     try:

@@ -14,6 +14,7 @@ import contextlib
 import http.client
 import io
 import ipaddress
+import os
 import queue
 import socket
 import ssl
@@ -178,7 +179,7 @@ class _Session(requests.Session):
                     allow_redirects=False,
                 ) as response:
                     return self._complete(response)
-            except requests.RequestException as error:
+            except OSError as error:  # requests' errors are; so is a TLS file that cannot be read
                 if not (tries_left and _never_connected(error)):
                     raise self._translate(error) from error
         raise AssertionError("the last try returns or raises")
@@ -238,22 +239,24 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         self._where = where
         self._authorise = authorise
         self._ca = ca
+        self._context: tuple[object, ssl.SSLContext] | None = None
         super().__init__(retries=0, **options)
 
     async def _init_session(self) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=self._tls()),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-        )
+        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
     def _tls(self) -> ssl.SSLContext | bool:
+        """For new connections; made anew when one of the files has changed, as certificates are rotated."""
         if not self.ssl:
             return True
-        context = ssl.create_default_context(cafile=self._ca)
-        if self.cert:
-            context.load_cert_chain(*((self.cert,) if isinstance(self.cert, str) else self.cert))
-        return context
+        files = [file for file in (self._ca, *(self.cert or ())) if file is not None]
+        state = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in map(os.stat, files)]
+        if self._context is None or self._context[0] != state:
+            context = ssl.create_default_context(cafile=self._ca)
+            if self.cert:
+                context.load_cert_chain(*self.cert)
+            self._context = state, context
+        return self._context[1]
 
     @contextlib.asynccontextmanager
     async def _request(self, method: str, url: str, *, json: Any = None) -> AsyncIterator[_AsyncAnswer]:
@@ -279,7 +282,7 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         self, method: str, url: str, body: bytes, headers: dict[str, str], timeout: aiohttp.ClientTimeout
     ) -> _AsyncAnswer:
         async with self._session.request(
-            method, url, data=io.BytesIO(body), headers=headers, timeout=timeout, allow_redirects=False
+            method, url, data=io.BytesIO(body), headers=headers, timeout=timeout, allow_redirects=False, ssl=self._tls()
         ) as response:
             raw = b""
             async for chunk in response.content.iter_chunked(_CHUNK):
@@ -340,7 +343,7 @@ def _is_address(host: str) -> bool:
     return False
 
 
-def _never_connected(error: requests.RequestException) -> bool:
+def _never_connected(error: OSError) -> bool:
     return isinstance(error, requests.ConnectTimeout) or isinstance(_reason(error), NewConnectionError)
 
 
