@@ -57,7 +57,7 @@ class ScriptedServer:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            with connection, suppress(OSError):
+            with connection, suppress(OSError, EOFError):
                 connection.settimeout(5)
                 self.requests.append(read_request(connection))
                 self._script(connection)
@@ -74,14 +74,25 @@ def scripted(script: Script, host: str = "127.0.0.1") -> Iterator[ScriptedServer
 
 
 def read_request(connection: socket.socket) -> bytes:
-    """Read one HTTP request from a connection, head and body."""
+    """Read one HTTP request from a connection, head and body.
+
+    Raises:
+        EOFError: when the other side has gone.
+    """
     received = b""
     while b"\r\n\r\n" not in received:
-        received += connection.recv(65536)
+        received += _read_some(connection)
     head, _, body = received.partition(b"\r\n\r\n")
     length = next(
         int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")
     )
     while len(body) < length:
-        body += connection.recv(65536)
+        body += _read_some(connection)
     return head + b"\r\n\r\n" + body
+
+
+def _read_some(connection: socket.socket) -> bytes:
+    chunk = connection.recv(65536)
+    if not chunk:
+        raise EOFError("the other side has gone")
+    return chunk
