@@ -45,10 +45,7 @@ class JsonlRecorder:
         """
         self.path = path
         self._lock = threading.Lock()
-        try:
-            self._file: int | None = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise RecordError(f"the record file {path} cannot be opened: {error}") from error
+        self._file: int | None = self._opened()
 
     def write(self, record: Record) -> None:
         """Append one line.
@@ -61,10 +58,20 @@ class JsonlRecorder:
             if self._file is None:
                 raise RecordError(f"the record file {self.path} is closed: the decision cannot be recorded")
             try:
+                if os.fstat(self._file).st_nlink == 0:  # deleted: what went there would be lost
+                    fresh = self._opened()
+                    os.close(self._file)
+                    self._file = fresh
                 self._append(line)
                 os.fsync(self._file)
             except OSError as error:
                 raise RecordError(f"the record file {self.path} cannot be written: {error}") from error
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise RecordError(f"the record file {self.path} cannot be opened: {error}") from error
 
     def _append(self, line: bytes) -> None:
         assert self._file is not None
