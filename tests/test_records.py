@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -251,6 +252,44 @@ def test_records_of_many_threads_are_whole_lines(recorder: JsonlRecorder, file: 
     for thread in threads:
         thread.join()
     assert len({row["request"] for row in lines(file)}) == 40
+
+
+def test_records_that_wait_for_the_disk_at_once_share_the_wait_and_its_failure(
+    recorder: JsonlRecorder, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived, go_on = threading.Event(), threading.Event()
+    syncs: list[int] = []
+
+    def slow(descriptor: int) -> None:
+        syncs.append(len(lines(file)))
+        arrived.set()
+        go_on.wait(30)
+        if len(syncs) == 2:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", slow)
+    came: list[str] = []
+
+    def write(name: str) -> None:
+        try:
+            recorder.write(outcome(name))
+            came.append(name)
+        except RecordError:
+            came.append("lost")
+
+    threads = [threading.Thread(target=write, args=[f"r{number}"]) for number in range(6)]
+    threads[0].start()
+    arrived.wait(30)
+    for thread in threads[1:]:
+        thread.start()
+    while len(lines(file)) < 6:
+        time.sleep(0.001)
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert (syncs, came[0], came[1:]) == ([1, 6], "r0", ["lost"] * 5)
+    monkeypatch.undo()
+    recorder.write(outcome("after"))
 
 
 @contextmanager

@@ -45,6 +45,10 @@ class JsonlRecorder:
         """
         self.path = path
         self._lock = threading.Lock()
+        self._sync_lock = threading.Lock()
+        self._written = 0
+        self._synced = 0
+        self._lost = 0
         self._file: int | None = self._opened()
 
     def write(self, record: Record) -> None:
@@ -54,18 +58,12 @@ class JsonlRecorder:
             RecordError: when the line did not reach the disk whole.
         """
         line = (canonical(record.model_dump(mode="json")) + "\n").encode("ascii")
-        with self._lock:
-            if self._file is None:
-                raise RecordError(f"the record file {self.path} is closed: the decision cannot be recorded")
-            try:
-                if os.fstat(self._file).st_nlink == 0:  # deleted: what went there would be lost
-                    fresh = self._opened()
-                    os.close(self._file)
-                    self._file = fresh
-                self._append(line)
-                os.fsync(self._file)
-            except OSError as error:
-                raise RecordError(f"the record file {self.path} cannot be written: {error}") from error
+        try:
+            with self._lock:
+                number = self._append(line)
+            self._sync(number)
+        except OSError as error:
+            raise RecordError(f"the record file {self.path} cannot be written: {error}") from error
 
     def _opened(self) -> int:
         try:
@@ -73,20 +71,46 @@ class JsonlRecorder:
         except OSError as error:
             raise RecordError(f"the record file {self.path} cannot be opened: {error}") from error
 
-    def _append(self, line: bytes) -> None:
-        assert self._file is not None
+    def _append(self, line: bytes) -> int:
+        """Write a line; its number in this process."""
+        if self._file is None:
+            raise RecordError(f"the record file {self.path} is closed: the decision cannot be recorded")
+        if os.fstat(self._file).st_nlink == 0:  # deleted: what went there would be lost
+            self._exchange(self._opened())
         with _locked(self._file):
             # What a full disk or the end of a process cut off stays a line of its own.
             whole = line if _ends_whole(self._file) else b"\n" + line
             if os.write(self._file, whole) != len(whole):
                 raise OSError("only a part of the line was written")
+        self._written += 1
+        return self._written
+
+    def _sync(self, number: int) -> None:
+        """Have a line on the disk. Those that are written while one waits for the disk share the next wait."""
+        with self._sync_lock:
+            if number <= self._synced:
+                return
+            if number <= self._lost or self._file is None:  # a later success says nothing of what a failure dropped
+                raise OSError("the disk did not take it")
+            upto = self._written
+            try:
+                os.fsync(self._file)
+            except OSError:
+                self._lost = upto
+                raise
+            self._synced = upto
+
+    def _exchange(self, file: int | None) -> None:
+        with self._sync_lock:
+            if self._file is not None:
+                os.close(self._file)
+            self._lost = self._written
+            self._file = file  # the system gives a closed one's number out again
 
     def close(self) -> None:
         """Close the file; may be called more than once. Writing afterwards is an error."""
         with self._lock:
-            if self._file is not None:
-                os.close(self._file)
-            self._file = None  # the system gives the number out again
+            self._exchange(None)
 
 
 @contextmanager

@@ -117,34 +117,36 @@ def mutated(document: JSON, pick: Pick) -> JSON:
     """A copy of a document with one to three parts deleted, replaced or mistyped, anywhere."""
     changed = copy.deepcopy(document)
     for _ in range(pick((1, 1, 2, 3))):
-        places = list(_places(changed))
-        if not places:
+        found = list(places(changed))
+        if not found:
             return pick(ODD)
-        holder, key = pick(places)
-        change = pick(("delete", "replace", "replace", "wrap", "rename"))
-        _change(holder, key, change, copy.deepcopy(pick(ODD)))
+        holder, key = pick(found)
+        how = pick(("delete", "replace", "replace", "wrap", "rename"))
+        change(holder, key, how, copy.deepcopy(pick(ODD)))
     return changed
 
 
-def _change(holder: JSON, key: Any, change: str, value: JSON) -> None:
-    if change == "delete":
+def change(holder: JSON, key: Any, how: str, value: JSON) -> None:
+    """Change one place of a document: delete, wrap in a list, rename its key by the value, or replace."""
+    if how == "delete":
         del holder[key]
-    elif change == "wrap":
+    elif how == "wrap":
         holder[key] = [holder[key]]
-    elif change == "rename" and isinstance(holder, dict):
+    elif how == "rename" and isinstance(holder, dict):
         holder[str(value)[:20]] = holder.pop(key)
     else:
         holder[key] = value
 
 
-def _places(value: JSON) -> list[tuple[JSON, Any]]:
+def places(value: JSON) -> list[tuple[JSON, Any]]:
+    """Every place below a value: what holds it, and its key or index there."""
     found: list[tuple[JSON, Any]] = []
     keys: Sequence[Any] = (
         list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     )
     for key in keys:
         found.append((value, key))
-        found.extend(_places(value[key]))
+        found.extend(places(value[key]))
     return found
 
 
