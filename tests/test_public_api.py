@@ -11,7 +11,7 @@ import pytest
 
 import ledgeragent
 from ledgeragent import errors
-from ledgeragent.errors import DomainError, EngineStatus, LedgerAgentError
+from ledgeragent.errors import SESSION_CODES, DomainError, EngineStatus, LedgerAgentError, SessionError
 
 NAMES = [
     "Admitted",
@@ -59,7 +59,14 @@ NAMES = [
     "Reply",
     "Review",
     "Session",
+    "SessionBusy",
     "SessionClosed",
+    "SessionConflict",
+    "SessionDamaged",
+    "SessionError",
+    "SessionLost",
+    "SessionRolledBack",
+    "SessionUnavailable",
     "ShadowGate",
     "Step",
     "SuggestedRead",
@@ -104,11 +111,15 @@ def test_errors_carry_what_programs_need() -> None:
     assert (EngineStatus("x", status=503).status, EngineStatus("x", status=503).code) == (503, "engine.status")
 
 
+def test_each_error_of_a_store_of_sessions_has_a_code_of_its_own() -> None:
+    assert tuple(kind.code for kind in SessionError.__subclasses__()) == SESSION_CODES
+
+
 def test_importing_the_package_starts_nothing_and_needs_no_optional_framework() -> None:
     code = (
         "import sys, threading, ledgeragent; "
         "assert threading.active_count() == 1; "
-        "print([name for name in ('openai', 'mcp', 'langchain', 'tau2', 'pytest') if name in sys.modules])"
+        "print([name for name in ('openai', 'mcp', 'langchain', 'redis', 'tau2', 'pytest') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert (done.stdout, done.stderr) == ("[]\n", "")

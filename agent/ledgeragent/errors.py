@@ -8,6 +8,13 @@ Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtim
     ├── LedgerError         a return that may not become a fact (caps, unknown call, already answered)
     ├── TicketError         a ticket that is spent, foreign or does not fit the call
     ├── SessionClosed       the session has ended (principal changed, host closed it)
+    ├── SessionError        a session beyond this process cannot be gone on with: nothing of it is let through
+    │   ├── SessionLost         never created, expired, evicted or ended
+    │   ├── SessionBusy         another replica is at work on it
+    │   ├── SessionConflict     it exists already, or went on elsewhere meanwhile: what was judged here is void
+    │   ├── SessionDamaged      edited, swapped, signed with an unknown key, or of another domain
+    │   ├── SessionRolledBack   sound, but older than what was known of it
+    │   └── SessionUnavailable  the store gave no usable answer
     ├── RecordError         a decision record could not be written: the decision is withheld
     ├── ModelError          the chat model gave no answer
     │   ├── ModelUnreachable    no connection, a stream that broke off, no answer in time, or too many requests
@@ -26,7 +33,8 @@ Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtim
         └── EngineClosed        used after close()
 
 `code` is of a closed list (`ENGINE_CODES`, `DECISION_CODES`): it is what a blocked review carries as its
-`error`, so that a broken engine is never confused with a policy's refusal.
+`error`, so that a broken engine is never confused with a policy's refusal. What a store of sessions can come to is
+a list of its own (`SESSION_CODES`): there is no review then, and no session.
 """
 
 from __future__ import annotations
@@ -56,6 +64,14 @@ DECISION_CODES: Final = (
     "host.input",
     "host.record",
     "host.internal",
+)
+SESSION_CODES: Final = (
+    "session.lost",
+    "session.busy",
+    "session.conflict",
+    "session.damaged",
+    "session.rolled_back",
+    "session.unavailable",
 )
 
 
@@ -87,6 +103,48 @@ class TicketError(LedgerAgentError):
 
 class SessionClosed(LedgerAgentError):
     """The session has ended; open a new one."""
+
+
+class SessionError(LedgerAgentError):
+    """A session beyond this process cannot be gone on with; `code` is one of `SESSION_CODES`."""
+
+    code: str = "session.unavailable"
+
+
+class SessionLost(SessionError):
+    """There is no such session: never created, expired, evicted, or ended. Nothing was created in its place."""
+
+    code = "session.lost"
+
+
+class SessionBusy(SessionError):
+    """Another replica is at work on the session; try again when it is done."""
+
+    code = "session.busy"
+
+
+class SessionConflict(SessionError):
+    """The session exists already, or went on elsewhere meanwhile: what was judged here since is void."""
+
+    code = "session.conflict"
+
+
+class SessionDamaged(SessionError):
+    """What is stored is not what was stored under this id, by a replica that holds an accepted key."""
+
+    code = "session.damaged"
+
+
+class SessionRolledBack(SessionError):
+    """What is stored was once right, but is older than what is known of the session."""
+
+    code = "session.rolled_back"
+
+
+class SessionUnavailable(SessionError):
+    """The store gave no usable answer: unreachable, too slow, full, read-only, or not replicated as asked."""
+
+    code = "session.unavailable"
 
 
 class RecordError(LedgerAgentError):
