@@ -2,7 +2,8 @@
 
 The session is the only way facts get in and calls get out. It issues reads and takes their returns, has writes judged
 in order, gives every admitted write a one-use ticket, and takes the outcomes. All its methods may be called from any
-thread; they are serialised.
+thread; they are serialised. It can be written as a document and read back by another process; where that is kept, and
+who may go on with it, is the business of `ledgeragent.sessions`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, get_args
+from typing import Any, Final, Self, get_args
 
 from ledgeragent import telemetry
 from ledgeragent.contracts import (
@@ -42,12 +43,17 @@ from ledgeragent.feedback import (
     user_message,
 )
 from ledgeragent.gate import Failure, Gate, Judged, ShadowGate
-from ledgeragent.jsonio import canonical, check, copied, parse
+from ledgeragent.jsonio import canonical, check, copied, digest, parse
 from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance
 from ledgeragent.paths import NOTHING, Path, Scope
 from ledgeragent.records import Recorder, wall_clock
+from ledgeragent.saved import SavedSession, SavedTicket, from_document, to_document
 
-__all__ = ["Call", "IssuedCall", "Observation", "Review", "Session", "Ticket", "ToolRefused"]
+__all__ = ["Call", "IssuedCall", "Keeper", "Observation", "Review", "Session", "Ticket", "ToolRefused"]
+
+Keeper = Callable[["Session"], None]
+"""Keeps a session's state where other processes find it, before a ticket, the arguments to run a write with, or the
+answer to a reported outcome leave the session. What it raises keeps them in and ends the session here."""
 
 _MAX_SEEN: Final = 500_000
 _MAX_REMEMBERED: Final = 1_000_000
@@ -175,7 +181,7 @@ class _State:
     writes: list[_Write] = field(default_factory=list)
     issued: dict[str, IssuedCall] = field(default_factory=dict)
     tickets: dict[str, _OpenTicket] = field(default_factory=dict)
-    rejected: dict[tuple[str, str], _Rejected] = field(default_factory=dict)
+    rejected: dict[str, _Rejected] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     seen_all: bool = False
     closed: str | None = None
@@ -193,6 +199,7 @@ class Session:
         session_id: str | None = None,
         recorder: Recorder | None = None,
         limits: Limits | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         """Open a session with an empty ledger.
 
@@ -203,6 +210,7 @@ class Session:
             session_id: default: a random one.
             recorder: keeps a record of every decision and outcome, or None.
             limits: size caps of the ledger.
+            keeper: keeps the session's state beyond this process, or None.
 
         Raises:
             BadInput: for a clock without an offset, or a principal the host did not authenticate.
@@ -212,6 +220,7 @@ class Session:
         self.id = session_id or secrets.token_hex(8)
         self.ledger = Ledger(gate.domain, limits or Limits())
         self._recorder = recorder
+        self._keeper = keeper
         self._lock = threading.RLock()
         self._state = _State()
         self._host_principal: Principal | None = None
@@ -255,6 +264,7 @@ class Session:
         """
         if principal.source != "host":
             raise BadInput("only a principal that the host authenticated (source 'host') can be passed in")
+        principal = principal.model_copy(update={"claims": copied(principal.claims)})  # as they read in a document
         with self._lock:
             self._must_be_open()
             known = self.principal
@@ -359,6 +369,7 @@ class Session:
 
         Raises:
             LedgerError: when one of them changes nothing: issue it as a read.
+            SessionError: when what was admitted could not be kept: then none of it is, and the session ends here.
         """
         with self._lock:
             self._must_be_open()
@@ -366,7 +377,10 @@ class Session:
                 if not self.domain.is_write(call.tool):
                     raise LedgerError(f"{call.tool!r} changes nothing: issue it and observe its return")
             siblings: list[_Write] = []
-            return [self._watched(call, siblings) for call in calls]
+            reviews = [self._watched(call, siblings) for call in calls]
+            if siblings:
+                self._keep()
+            return reviews
 
     def _watched(self, call: Call, siblings: list[_Write]) -> Review:
         declared = call.tool if call.tool in self.domain.tools else None
@@ -496,6 +510,7 @@ class Session:
         Raises:
             TicketError: when it is not this session's, already spent, another write is running, or a fact that
                 decided was read anew with another value since (then it is withheld: have the call reviewed again).
+            SessionError: when it could not be kept that it runs: then it must not, and the session ends here.
         """
         with self._lock:
             self._must_be_open()
@@ -510,6 +525,7 @@ class Session:
                 self._finish(held, "withheld")
                 raise TicketError(f"facts that admitted {ticket.tool} have changed since; have it reviewed again")
             held.running = True
+            self._keep(started=held)
             arguments: dict[str, Any] = parse(ticket.arguments, what="the ticket's arguments")
             return arguments
 
@@ -525,6 +541,7 @@ class Session:
         Raises:
             TicketError: when it was not redeemed, already reported, or `withheld` is said of one that was started.
             RecordError: when the outcome could not be recorded; it counts all the same.
+            SessionError: when the outcome could not be kept; whoever goes on counts the write as uncertain.
         """
         with self._lock:
             held = self._held(ticket)
@@ -538,6 +555,7 @@ class Session:
             tool = self.domain.tools.get(ticket.tool)
             if outcome == "executed" and self.domain.file.absorb_write_returns and isinstance(tool, WriteTool):
                 self._absorb_write(tool, held, content)
+            self._keep()
 
     def execute(self, ticket: Ticket, run: Callable[[str, dict[str, Any]], Any]) -> Any:
         """Redeem a ticket, run the tool and report, in one go.
@@ -610,16 +628,122 @@ class Session:
         """End the session. Writes under way count as uncertain, admitted ones that were not started as withheld."""
         with self._lock:
             self._state.closed = self._state.closed or reason
-            problems: list[RecordError] = []
-            for held in list(self._state.tickets.values()):
-                try:
-                    self._finish(held, "uncertain" if held.running else "withheld")
-                except RecordError as problem:
-                    problems.append(problem)
-            if problems:
-                raise problems[0]
+            open_now = self._state.tickets.values()
+            self._finish_all({one.ticket.id: "uncertain" if one.running else "withheld" for one in open_now})
+
+    def recover(self) -> None:
+        """Go on after the process that held this session was lost in the middle of a turn.
+
+        Writes under way count as uncertain, even those it had not been seen to start; reads under way are given up;
+        and since returns may have been shown of which nothing was kept, no authentication read proves anything here
+        any more.
+
+        Raises:
+            RecordError: when an outcome could not be recorded; it counts all the same.
+        """
+        with self._lock:
+            self._state.issued.clear()
+            self._state.seen_all = True
+            self._finish_all(dict.fromkeys(self._state.tickets, "uncertain"))
+
+    def hand_over(self) -> None:
+        """The session goes on elsewhere from what was kept of it: this object takes part in nothing any more.
+
+        Unlike `close` it settles nothing: what is under way can be redeemed and reported where the session goes on.
+        """
+        with self._lock:
+            self._state.closed = self._state.closed or "it goes on elsewhere"
+
+    # A document -------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything that decides, as a JSON value that `from_json` reads.
+
+        Raises:
+            BadInput: when something the host put in (a claim, an id) has no form in JSON.
+        """
+        with self._lock:
+            state = self._state
+            return to_document(
+                {
+                    "id": self.id,
+                    "domain": self.domain.name,
+                    "enforced": self.enforced,
+                    "now": self.now,
+                    "turn": state.turn,
+                    "event": state.event,
+                    "principal": self._host_principal.model_dump() if self._host_principal is not None else None,
+                    "closed": state.closed,
+                    "writes": [dict(vars(write)) for write in state.writes],
+                    "tickets": [_saved(held) for held in state.tickets.values()],
+                    "issued": [dict(vars(issued)) for issued in state.issued.values()],
+                    "rejected": [{"call": call, **vars(rejected)} for call, rejected in state.rejected.items()],
+                    "seen": sorted(state.seen),
+                    "seen_all": state.seen_all,
+                    "ledger": self.ledger.to_json(),
+                }
+            )
+
+    @classmethod
+    def from_json(
+        cls,
+        document: Mapping[str, Any],
+        gate: Gate | ShadowGate,
+        *,
+        recorder: Recorder | None = None,
+        limits: Limits | None = None,
+        keeper: Keeper | None = None,
+    ) -> Self:
+        """Read a session back. Nothing here says whether the document is the session's latest: see `Sessions`.
+
+        Args:
+            document: what `to_json` gave.
+            gate: of the same domain; judges from now on.
+            recorder: as for a new session.
+            limits: as for a new session.
+            keeper: as for a new session.
+
+        Raises:
+            LedgerError: when it is of another domain or contract, something does not fit, or a `ShadowGate` let writes
+                through that wait to run under a gate.
+        """
+        saved = from_document(document, gate.domain)
+        session = cls(gate, now=saved.now, session_id=saved.id, recorder=recorder, limits=limits, keeper=keeper)
+        if saved.tickets and session.enforced and not saved.enforced:
+            raise LedgerError(
+                "a shadow gate let writes of this session through that a gate did not judge; they are open"
+            )
+        session.ledger = Ledger.from_json(saved.ledger, gate.domain, limits)
+        session._state = _restored(saved)
+        session._host_principal = saved.principal
+        return session
 
     # Inside -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, started: _OpenTicket | None = None) -> None:
+        """Have the state kept; when that fails nothing leaves the session, and it is over here."""
+        if self._keeper is None:
+            return
+        try:
+            self._keeper(self)
+        except BaseException as error:
+            if started is not None:
+                started.running = False
+            try:
+                self.close(f"its state could not be kept: {error}")
+            except RecordError as problem:
+                _log.error("an outcome could not be recorded: %s", problem)
+            raise
+
+    def _finish_all(self, outcomes: Mapping[str, Outcome]) -> None:
+        problems: list[RecordError] = []
+        for ticket_id, outcome in outcomes.items():
+            try:
+                self._finish(self._state.tickets[ticket_id], outcome)
+            except RecordError as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
     def _must_be_open(self) -> None:
         if self._state.closed is not None:
@@ -637,12 +761,12 @@ class Session:
         return Scope({"arguments": arguments if isinstance(arguments, Mapping) else {}}, self._principal_id())
 
     def _rejections(self, tool: str, arguments: Any) -> int:
-        held = self._state.rejected.get((tool, canonical(arguments)))
+        held = self._state.rejected.get(digest([tool, arguments]))
         return held.count if held is not None and held.ledger == self.ledger.digest else 0
 
     def _count_rejection(self, gate_input: Mapping[str, Any]) -> None:
         action = gate_input["action"]
-        key = (str(action["tool"]), canonical(action["arguments"]))
+        key = digest([action["tool"], action["arguments"]])
         count = int(gate_input["session"]["rejections"]) + 1
         self._state.rejected[key] = _Rejected(self.ledger.digest, count)
 
@@ -686,6 +810,40 @@ def _instant(now: str) -> datetime:
         return datetime.fromisoformat(now)
     except ValueError:  # no day of the calendar
         raise problem from None
+
+
+def _saved(held: _OpenTicket) -> dict[str, Any]:
+    return {
+        "id": held.ticket.id,
+        "call_id": held.ticket.call_id,
+        "request": held.ticket.request,
+        "write": held.write.number,
+        "records": [{"path": list(path), "digest": value} for path, value in held.records.items()],
+        "running": held.running,
+    }
+
+
+def _restored(saved: SavedSession) -> _State:
+    writes = {one.number: _Write(one.number, one.tool, one.arguments, one.outcome) for one in saved.writes}
+    return _State(
+        event=saved.event,
+        turn=saved.turn,
+        writes=list(writes.values()),
+        issued={
+            one.call_id: IssuedCall(one.call_id, one.tool, one.arguments, one.issued, one.proves)
+            for one in saved.issued
+        },
+        tickets={one.id: _open_ticket(one, writes[one.write]) for one in saved.tickets},
+        rejected={one.call: _Rejected(one.ledger, one.count) for one in saved.rejected},
+        seen=set(saved.seen),
+        seen_all=saved.seen_all,
+        closed=saved.closed,
+    )
+
+
+def _open_ticket(saved: SavedTicket, write: _Write) -> _OpenTicket:
+    ticket = Ticket(saved.id, saved.call_id, write.tool, canonical(write.arguments), saved.request)
+    return _OpenTicket(ticket, write, {tuple(one.path): one.digest for one in saved.records}, saved.running)
 
 
 def _read(content: Any) -> Any:
