@@ -16,6 +16,7 @@ from ledgeragent.contracts import Principal
 from ledgeragent.errors import BadInput, LedgerError, ModelUnreachable, SessionClosed
 from ledgeragent.feedback import USER_FAILURE
 from ledgeragent.gate import Gate, ShadowGate
+from ledgeragent.ledger import Limits
 from ledgeragent.loop import Admitted, Loop
 from ledgeragent.model import Generation, Usage
 from ledgeragent.session import Session, ToolRefused
@@ -381,6 +382,39 @@ def test_whom_the_host_authenticated_needs_no_read_to_be_known(gate: Gate) -> No
     shop = Shop()
     LedgerAgent(ScriptedModel(calls(READ), calls(CANCEL), says("Done.")), shop.tools, gate, **about).send("Cancel #W1")
     assert shop.ran == [READ, CANCEL]
+
+
+def test_a_conversation_goes_on_in_another_process(gate: Gate) -> None:
+    agent, _, _ = begin(gate, calls(FIND), calls(READ), says("It is pending."))
+    agent.send("Where is #W1?")
+    model, shop = ScriptedModel(calls(CANCEL), says("Cancelled.")), Shop()
+    session = Session.from_json(agent.session.to_json(), gate)
+    later = LedgerAgent(model, shop.tools, gate, now=retail.NOW, session=session, history=agent.history)
+    assert later.send("Cancel it.").text == "Cancelled."
+    assert [name for name, _ in shop.ran] == [CANCEL[0]]
+    assert later.history[: len(agent.history)] == agent.history
+    ids = [call["id"] for message in later.history for call in message.get("tool_calls", ())]
+    assert (len(set(ids)), [problem_of(asked) for asked in model.asked]) == (3, [None, None])
+
+
+@pytest.mark.parametrize("other", [{"session_id": "x"}, {"limits": Limits()}, {"gate": "shadow"}])
+def test_a_session_to_go_on_with_keeps_what_it_has(gate: Gate, other: dict[str, Any]) -> None:
+    about = {key: value for key, value in other.items() if key != "gate"}
+    judge = ShadowGate(gate) if "gate" in other else gate
+    with pytest.raises(BadInput, match="has its own gate, id, recorder and limits"):
+        LedgerAgent(ScriptedModel(), Shop().tools, judge, now=retail.NOW, session=retail.desk(gate), **about)
+
+
+def test_a_session_is_gone_on_with_only_for_the_same_principal(gate: Gate) -> None:
+    session = retail.desk(gate)
+
+    def go_on(who: str) -> LedgerAgent:
+        principal = Principal(id=who, source="host")
+        return LedgerAgent(ScriptedModel(), Shop().tools, gate, now=retail.NOW, session=session, principal=principal)
+
+    assert go_on(retail.USER).session is session
+    with pytest.raises(SessionClosed, match="the principal changed"):
+        go_on("eve_mallory_6666")
 
 
 def test_a_closed_conversation_takes_nothing_more(gate: Gate) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
@@ -83,6 +83,8 @@ class _Agent:
         recorder: Recorder | None = None,
         limits: Limits | None = None,
         on_step: Callable[[Step], None] | None = None,
+        session: Session | None = None,
+        history: Sequence[Message] = (),
     ) -> None:
         self._clock = now
         self._on_step = on_step
@@ -94,14 +96,21 @@ class _Agent:
                 f"domain {gate.domain.name!r} does not declare {', '.join(undeclared)}: nothing would guard them. "
                 f"Declare them in its tools.json, or do not give them to the agent"
             )
-        self.session = Session(
-            gate,
-            now=self._now(),
-            principal=principal,
-            session_id=session_id,
-            recorder=recorder,
-            limits=limits,
-        )
+        if session is None:
+            self.session = Session(
+                gate,
+                now=self._now(),
+                principal=principal,
+                session_id=session_id,
+                recorder=recorder,
+                limits=limits,
+            )
+        else:
+            if session.gate is not gate or not (session_id is None and recorder is None and limits is None):
+                raise BadInput("a session to go on with has its own gate, id, recorder and limits: pass no others")
+            self.session = session
+            if principal is not None:
+                session.identify(principal)
         own = self.options
         self.loop = Loop(
             self.session,
@@ -110,6 +119,7 @@ class _Agent:
             view=LedgerView(self.session.ledger, own.view_bytes) if own.view else None,
             mode=own.mode,
             max_revisions=own.max_revisions,
+            history=history,
         )
         self._execute = executor or self._run_tool
 
@@ -165,10 +175,12 @@ class LedgerAgent(_Agent):
             gate: judges the writes; a `ShadowGate` only watches.
             about: `now` (RFC 3339 with an offset, or a function that gives it), and optionally `options`, `principal`
                 (whom the host authenticated), `session_id`, `executor` (runs the admitted calls instead of the
-                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run).
+                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run). To go
+                on with a conversation: its `session`, which has its own id, recorder and limits, and its `history`.
 
         Raises:
-            BadInput: when a tool is not declared in the domain, or `now` has no offset.
+            BadInput: when a tool is not declared in the domain, `now` has no offset, or the session is another gate's.
+            SessionClosed: when the session to go on with has another principal.
         """
         super().__init__(tools, gate, **about)
         self.model = model

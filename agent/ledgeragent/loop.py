@@ -121,8 +121,9 @@ class Loop:
         view: LedgerView | None = None,
         mode: Mode = "same-turn",
         max_revisions: int = 3,
+        history: Sequence[Message] = (),
     ) -> None:
-        """Begin a conversation.
+        """Begin a conversation, or go on with one.
 
         Args:
             session: its ledger and gate.
@@ -131,6 +132,7 @@ class Loop:
             view: shows the ledger in every request; None leaves it out.
             mode: what follows when a message lost all its calls.
             max_revisions: in `same-turn`, so many times in a row the model may try again within a turn.
+            history: what was said before, as the attribute of this name gave it between two turns.
         """
         self.session = session
         self._tools = list(tools)
@@ -138,13 +140,13 @@ class Loop:
         self._mode = mode
         self._max_revisions = max_revisions
         self._head: list[Message] = [{"role": "system", "content": system}] if system else []
-        self._history: list[Message] = []
-        self._size = _size(self._head) + _size(self._tools)
+        self._history: list[Message] = [copied(message) for message in history]
+        self._size = _size(self._head) + _size(self._tools) + sum(_size(message) for message in self._history)
         self._open: dict[str, Admitted] = {}
         self._started: dict[str, str] = {}
         self._answers: dict[str, str] = {}
         self._order: list[str] = []
-        self._used: set[str] = set()
+        self._used = {call["id"] for message in self._history for call in message.get("tool_calls", ())}
         self._revisions = 0
         self._asked: Request | None = None
 
