@@ -97,11 +97,11 @@ def to_document(parts: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         BadInput: when something in it could not be read back.
     """
+    document = {"contract": SESSION, **parts}
     try:
-        saved = SavedSession.model_validate({"contract": SESSION, **parts})
+        SavedSession.model_validate(document)
     except ValidationError as error:
         raise BadInput(f"the session cannot be written as a document: {_first(error)}") from None
-    document = saved.model_dump()
     for name in ("principal", "writes", "issued"):
         check(document[name], what=f"the session's {name}")
     return document
