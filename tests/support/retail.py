@@ -126,13 +126,18 @@ def read_profile(session: Session, record: Mapping[str, Any] = PROFILE) -> Obser
 def desk(gate: Gate | ShadowGate, **options: Any) -> Session:
     """A session in which the customer is authenticated and everything above was read."""
     session = Session(gate, **{"now": NOW, "session_id": "desk", **options})
+    learn(session)
+    return session
+
+
+def learn(session: Session) -> None:
+    """Authenticate the customer and read everything above."""
     authenticate(session)
     read_profile(session)
     for record in (PENDING, DELIVERED):
         read_order(session, record)
     for record in (LAMPS, CHAIRS):
         look_up(session, "get_product_details", {"product_id": record["product_id"]}, record)
-    return session
 
 
 def propose(session: Session, call: Call) -> Review:
