@@ -175,8 +175,8 @@ class LedgerAgent(_Agent):
             gate: judges the writes; a `ShadowGate` only watches.
             about: `now` (RFC 3339 with an offset, or a function that gives it), and optionally `options`, `principal`
                 (whom the host authenticated), `session_id`, `executor` (runs the admitted calls instead of the
-                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run). To go
-                on with a conversation: its `session`, which has its own id, recorder and limits, and its `history`.
+                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run). To
+                go on with a conversation: its `session`, which has its own id, recorder and limits, and its `history`.
 
         Raises:
             BadInput: when a tool is not declared in the domain, `now` has no offset, or the session is another gate's.
