@@ -1,4 +1,4 @@
-"""The command line: replay, check, demo, policies, doctor; `chat`, `domain`, `tau2` and `passk` have own modules.
+"""The command line: replay, check, demo, policies, doctor; further commands have modules of their own, `cli_…`.
 
 Reads options, opens files and engines, prints. Every error a user can cause ends as one message on stderr, never as a
 traceback. Exit status: 0 done, 1 something was skipped or is wrong, 2 the command could not start; `check` has its
@@ -26,6 +26,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from ledgeragent import __version__, cli_domain, cli_tau2
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_chat import chat
+from ledgeragent.cli_collect import collect
 from ledgeragent.cli_gates import EngineOption, Gates, OverridesOption, PoliciesOption, SchemasOption, example
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import show
@@ -258,6 +259,7 @@ def demo(
 
 
 app.command(epilog=example("ledgeragent chat --domain retail --script examples/chat/retail.jsonl"))(chat)
+app.command(epilog=example("ledgeragent collect --out decisions"))(collect)
 
 
 @app.command(epilog=example("ledgeragent policies --domain retail --format html > retail.html"))
