@@ -173,7 +173,7 @@ def test_numbers_keep_every_digit() -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="decision log folder .*file/logs"):
+    with pytest.raises(BadInput, match=r"decision log folder .*file/logs"):
         DecisionLog(tmp_path / "file" / "logs", max_bytes=1)
 
 

@@ -1,8 +1,8 @@
 """Keeps what Open Policy Agent's decision logs post to it: JSON lines in numbered files, on disk before it says so.
 
-OPA uploads batches of decisions (`POST /logs`, a JSON array, gzipped) and sends a batch again until it is accepted, so a
-batch can be kept twice (its `decision_id`s tell) but not lost in between. What is masked in a decision is masked before
-it gets here, by OPA itself. Deleting or shipping finished files is left to the tools that a team has for that.
+OPA uploads batches of decisions (`POST /logs`, a JSON array, gzipped) and sends a batch again until it is accepted, so
+a batch can be kept twice (its `decision_id`s tell) but not lost in between. What is masked in a decision is masked
+before it gets here, by OPA itself. Deleting or shipping finished files is left to the tools that a team has for that.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class DecisionLog:
         self._file = None
 
     def _next(self) -> int:
-        number = max((int(name[1]) for path in self.folder.iterdir() if (name := _NAME.fullmatch(path.name))), default=0)
+        names = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
+        number = max((int(name[1]) for name in names if name), default=0)
         while True:
             number += 1
             try:
@@ -126,8 +127,8 @@ def _sync_folder(folder: Path) -> None:
 def lines_of(body: bytes) -> list[bytes]:
     """Take a batch apart, each entry as OPA wrote it.
 
-    OPA would send a batch that is refused for its form again for ever, and nothing after it: one that is no JSON array is
-    kept as one line, `{"unparsed": text}`.
+    OPA would send a batch that is refused for its form again for ever, and nothing after it: one that is no JSON array
+    is kept as one line, `{"unparsed": text}`.
 
     Args:
         body: the unpacked body of the request.
