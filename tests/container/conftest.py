@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 from testcontainers.core.config import testcontainers_config
 
 from ledgeragent.engine.versions import PINNED
 from needs import need
+
+REPO = Path(__file__).resolve().parent.parent.parent
 
 # Each test stops what it starts, so the reaper, another image to pull, is not needed.
 testcontainers_config.ryuk_disabled = True
@@ -26,6 +30,15 @@ def succeeds(*command: str) -> bool:
 def docker() -> None:
     """A Docker daemon that answers."""
     need(succeeds("docker", "info"), "a Docker daemon (`scripts/docker-up` starts one where it may)")
+
+
+@pytest.fixture(scope="session")
+def images(docker: None) -> None:
+    """Every image that docker-compose.yml names: pulled, or the like of it that `scripts/docker-up` built."""
+    services = yaml.safe_load((REPO / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    for name in sorted({service["image"] for service in services.values()}):
+        present = succeeds("docker", "image", "inspect", name) or succeeds("docker", "pull", "--quiet", name)
+        need(present, f"the image {name} (`scripts/docker-up` pulls or builds it)")
 
 
 @pytest.fixture(scope="session")
