@@ -49,6 +49,8 @@ CONTRACTS: Final[Mapping[str, Any]] = {
 }
 """Contract name → the model that its schema is made of."""
 
+_WIDTH: Final = 119
+
 
 def contract_schema(name: str) -> dict[str, Any]:
     """The JSON Schema 2020-12 of a contract, made of its model."""
@@ -73,6 +75,27 @@ def _without_titles(node: Any, *, names: bool = False) -> Any:
 def pretty(value: Any) -> str:
     """JSON for files that people read."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def fitted(value: Any, indent: int = 0, before: int = 0) -> str:
+    """JSON in which what fits into a line is on one: for data that would else be a column of brackets.
+
+    Args:
+        value: what to write.
+        indent: how far in its line begins, in spaces.
+        before: how much stands in that line before it, in characters.
+    """
+    line = json.dumps(value, ensure_ascii=False)
+    if not value or not isinstance(value, dict | list) or indent + before + len(line) <= _WIDTH:
+        return line
+    inner = indent + 2
+    if isinstance(value, dict):
+        named = [(f"{json.dumps(key)}: ", item) for key, item in value.items()]
+    else:
+        named = [("", item) for item in value]
+    rows = ",\n".join(" " * inner + name + fitted(item, inner, len(name)) for name, item in named)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return f"{opening}\n{rows}\n{' ' * indent}{closing}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +150,7 @@ def data_texts(sources: Sources) -> dict[Path, str]:
     """
     now = revision(sources.rego, sources.schemas)
     return {
-        sources.rego / "ledgeragent" / name / "data.json": pretty(_load(name, sources).declared(now))
+        sources.rego / "ledgeragent" / name / "data.json": fitted(_load(name, sources).declared(now)) + "\n"
         for name in domains(sources.schemas)
     }
 

@@ -7,9 +7,10 @@ equal in text and in what they accept). Models are strict: nothing is coerced, n
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel, StringConstraints, ValidationError
 
 GATE_INPUT: Final = "ledgeragent.gate-input/1"
 DECISION: Final = "ledgeragent.decision/1"
@@ -39,7 +40,23 @@ def is_instant(text: str) -> bool:
 class Contract(BaseModel):
     """Base of all contract models: strict, closed, immutable."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True
+    )
+
+
+def described(error: ValidationError) -> str:
+    """What is first wrong with a document, and where, without anything of the document itself: fit for a log."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    known = {name for model in _models(Contract) for name in model.model_fields}
+    parts = [part if isinstance(part, int) or part in known else "…" for part in first["loc"]]
+    return f"{'.'.join(str(part) for part in parts) or 'the whole document'}: {first['msg']}"
+
+
+def _models(base: type[Contract]) -> Iterator[type[Contract]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
 
 
 class Principal(Contract):
@@ -204,6 +221,13 @@ def _only_false(value: Any) -> Any:
     return value
 
 
+def _only_true(value: Any) -> Any:
+    # Python takes 1 for True; JSON does not.
+    if value is not None and value is not True and not isinstance(value, str):
+        raise ValueError("must be true or a pattern")
+    return value
+
+
 class Parameters(Contract):
     """The closed subset of JSON Schema for arguments, which Rego checks without recursion (four levels)."""
 
@@ -227,6 +251,8 @@ class Parameters(Contract):
     maxLength: Count | None = None
     minItems: Count | None = None
     maxItems: Count | None = None
+    log: Annotated[Literal[True] | str | None, BeforeValidator(_only_true)] = Field(default=None, alias="x-log")
+    """May be logged: `true` where type, enum or pattern say what it can be, else a pattern that what is logged fits."""
 
 
 class When(Contract):
@@ -332,6 +358,25 @@ class EngineShown(Contract):
 
     name: Name
     version: str
+    decision_id: str | None = None
+    """The id under which OPA's own decision log has this decision; None when OPA keeps no such log."""
+
+
+class Redaction(Contract):
+    """What a record does not say, and what can still be done with it."""
+
+    form: Literal["redacted", "pseudonyms", "encrypted"]
+    """What became of what may not be logged: masked, replaced by stand-ins, or masked with the original sealed."""
+    judged_again: Literal["exactly", "by_equality", "when_opened", "no"]
+    """What its input still decides: all it did, what compares texts for equality only, all once opened, or nothing."""
+    masked: list[Path]
+    """Places of which nothing is left; `*` stands for keys and elements, `(undeclared)` for fields no schema names."""
+    pseudonyms: list[Path]
+    """Places whose texts are stand-ins; `(key)` stands for the keys of an object."""
+    key: str | None
+    """Which key the stand-ins or the sealed original were made with."""
+    sealed: str | None
+    """The record as it was, sealed for the holder of the key (base64)."""
 
 
 class DecisionRecord(Contract):
@@ -353,6 +398,8 @@ class DecisionRecord(Contract):
     engine: EngineShown
     ledger_digest: Name
     latency_ms: Annotated[float, Field(ge=0)]
+    redacted: Redaction | None = None
+    """None when everything stands here as it was."""
 
 
 class OutcomeRecord(Contract):
@@ -366,6 +413,8 @@ class OutcomeRecord(Contract):
     request: str
     """The request id of the decision it belongs to."""
     outcome: Outcome
+    redacted: Redaction | None = None
+    """None when everything stands here as it was."""
 
 
 ReadTool.model_rebuild()

@@ -17,6 +17,7 @@ import jsonschema
 from jsonschema.validators import extend
 from pydantic import ValidationError
 
+from ledgeragent import marks
 from ledgeragent.contracts import EffectlessTool, Parameters, ReadTool, ToolsFile, WriteTool
 from ledgeragent.errors import BadInput, DomainError
 from ledgeragent.jsonio import parse
@@ -31,7 +32,7 @@ MAX_ARGUMENT_DEPTH: Final = 4
 """Levels below the arguments object that the gate can check."""
 
 _PLAIN_PATTERN: Final = re.compile(r"\^(?:\\[.\-/+*?()\[\]{}|$^\\]|[^\\$^]|\[\^)*\$\Z")
-_ANNOTATIONS: Final = ("description",)
+_ANNOTATIONS: Final = ("description", "log")
 
 
 def _match_pattern(_validator: Any, pattern: str, value: Any, _schema: Schema) -> Iterator[jsonschema.ValidationError]:
@@ -122,7 +123,14 @@ class LedgerSchema:
             found = node.get("properties", {}).get(key)
             if found is None:
                 found = node.get("additionalProperties")
-        return self._resolved(found) if isinstance(found, Mapping) else None
+        return self.resolved(found) if isinstance(found, Mapping) else None
+
+    def resolved(self, node: Schema) -> Schema:
+        """A node with its `$ref` filled in; what stands beside the `$ref` counts."""
+        if "$ref" not in node:
+            return node
+        rest = {key: value for key, value in node.items() if key != "$ref"}
+        return self.resolved({**self._target(node), **rest})
 
     def optional(self) -> list[list[str]]:
         """Patterns of the fields that may be absent from an observed record: absence there is knowledge."""
@@ -135,26 +143,20 @@ class LedgerSchema:
         for key, raw in node.get("properties", {}).items():
             if key not in node.get("required", ()):
                 found.append([*pattern, key])
-            self._walk_optional((*pattern, key), self._resolved(raw), found)
+            self._walk_optional((*pattern, key), self.resolved(raw), found)
         if isinstance(node.get("additionalProperties"), Mapping):
             found.append([*pattern, "*"])
-            self._walk_optional((*pattern, "*"), self._resolved(node["additionalProperties"]), found)
+            self._walk_optional((*pattern, "*"), self.resolved(node["additionalProperties"]), found)
 
     def _walk_to_records(self, pattern: tuple[str, ...], node: Schema) -> Iterator[tuple[tuple[str, ...], Schema]]:
         if "x-id" in node:
             yield pattern, node
             return
         for key, raw in node.get("properties", {}).items():
-            yield from self._walk_to_records((*pattern, key), self._resolved(raw))
+            yield from self._walk_to_records((*pattern, key), self.resolved(raw))
         below = node.get("additionalProperties")
         if isinstance(below, Mapping):
-            yield from self._walk_to_records((*pattern, "*"), self._resolved(below))
-
-    def _resolved(self, node: Schema) -> Schema:
-        if "$ref" not in node:
-            return node
-        rest = {key: value for key, value in node.items() if key != "$ref"}
-        return self._resolved({**self._target(node), **rest})
+            yield from self._walk_to_records((*pattern, "*"), self.resolved(below))
 
     def _target(self, node: Schema) -> Schema:
         name = str(node["$ref"]).removeprefix("#/$defs/")
@@ -178,12 +180,27 @@ class LedgerSchema:
 
         def problem(value: Any) -> str | None:
             error = next(validator.iter_errors(value), None)
-            if error is None:
-                return None
-            place = ".".join(str(part) for part in error.absolute_path) or "the record"
-            return f"{place}: {error.message[:200]}"
+            return None if error is None else f"{_place(error) or 'the record'}: {_words(error)}"
 
         return problem
+
+
+def _place(error: jsonschema.ValidationError) -> str:
+    """Where in its schema a value does not fit. The value's own keys can be ids, which nobody should read in a log."""
+    steps = iter(error.absolute_schema_path)
+    shown = {"additionalProperties": "*", "items": "[*]"}
+    return ".".join(
+        str(next(steps, "")) if step == "properties" else shown[step]
+        for step in steps
+        if step == "properties" or step in shown
+    )
+
+
+def _words(error: jsonschema.ValidationError) -> str:
+    """What a value does not fit, in words of the schema: those of the library quote the value."""
+    if error.validator == "required":
+        return error.message
+    return f"breaks {error.validator} {json.dumps(error.validator_value, ensure_ascii=False)[:200]}"
 
 
 def _check_record(pattern: tuple[str, ...], node: Schema) -> None:
@@ -205,6 +222,7 @@ class Domain:
         schema: the types of the facts.
         tools: the declared tools by name.
         settings: JSON Schema of the thresholds, reasons and tables that a deployment may replace.
+        log: what may be logged of its gate inputs and decisions, as `marks.allow_list` has it.
     """
 
     name: str
@@ -215,6 +233,7 @@ class Domain:
     changes: Mapping[str, tuple[PathTemplate, ...]] = field(repr=False)
     failures: tuple[re.Pattern[str], ...] = field(repr=False)
     settings: Schema = field(repr=False)
+    log: Mapping[str, marks.Marks] = field(repr=False)
 
     @classmethod
     def load(cls, name: str, *, schemas: Path = SCHEMAS, rego: Path | None = REGO) -> Domain:
@@ -256,6 +275,7 @@ class Domain:
             changes={tool.name: tuple(PathTemplate.parse(path) for path in tool.changes) for tool in writes},
             failures=tuple(re.compile(pattern) for pattern in file.failures),
             settings=settings,
+            log=marks.allow_list(file, schema.document, schema.resolved),
         )
 
     def is_write(self, tool: str) -> bool:
@@ -271,6 +291,7 @@ class Domain:
         """The domain's generated policy data: what OPA alone needs to check tools and arguments."""
         return {
             "declared": {
+                "log": dict(self.log),
                 "optional": self.schema.optional(),
                 "protected": sorted(self.file.protected),
                 "revision": revision,
@@ -421,11 +442,14 @@ class _Check:
             yield f"tools.json: protected {predicate} guards no tool"
         for pattern in self.file.failures:
             yield from _pattern_problems(pattern, "tools.json: failures")
+        for problem in marks.schema_problems(self.schema.document, self.schema.resolved, is_plain_pattern):
+            yield f"ledger.schema.json: {problem}"
         for tool in self.file.tools:
             yield from (f"tools.json: {tool.name}: {problem}" for problem in self._tool_problems(tool))
 
     def _tool_problems(self, tool: Tool) -> Iterator[str]:
         yield from parameter_problems(tool.parameters, "parameters", MAX_ARGUMENT_DEPTH)
+        yield from marks.parameter_problems(tool.parameters, "parameters", is_plain_pattern)
         if tool.parameters.type != "object":
             yield "parameters must be an object"
         if isinstance(tool, ReadTool):

@@ -25,7 +25,7 @@ from ledgeragent.jsonio import parse
 MCP: Final = "mcp:"
 _HINTS: Final = ("destructiveHint", "idempotentHint", "openWorldHint", "readOnlyHint")
 _START_SECONDS: Final = 30
-_KEPT: Final = frozenset(Parameters.model_fields)
+_KEPT: Final = frozenset(Parameters.model_fields) - {"log"}  # what may be logged is for the domain's author to say
 _ANNOTATIONS: Final = frozenset(
     ("title", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated", "strict")
 )
