@@ -33,7 +33,7 @@ rego: ## format, strict check, tests and coverage of the policies
 
 regal: ## lint the policies with Regal, if it is there or can be built
 	@regal=$$(scripts/regal) || { [ -z "$$LEDGERAGENT_REQUIRE" ] && echo "skipping Regal"; exit $$?; }; \
-		"$$regal" lint --no-color rego agent/ledgeragent/authz
+		"$$regal" lint --no-color rego agent/ledgeragent/authz agent/ledgeragent/masks
 
 mutants: $(VENV)/demo-ready ## change the rules one place at a time: their tests must notice (an hour)
 	@$(WITH_OPA) $(BIN)/python scripts/mutants.py $(MUTANTS_ARGS)
@@ -45,7 +45,7 @@ lint: $(VENV)/test-ready ## ruff and mypy --strict
 
 format: $(VENV)/test-ready ## put Python and Rego into their one form
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
-	@opa=$$(scripts/opa) && "$$opa" fmt --write rego agent/ledgeragent/authz
+	@opa=$$(scripts/opa) && "$$opa" fmt --write rego agent/ledgeragent/authz agent/ledgeragent/masks
 
 bench: $(VENV)/demo-ready ## print decision latency per engine and ledger size
 	@$(WITH_OPA) $(BIN)/python bench/latency.py

@@ -56,7 +56,8 @@ def test_what_is_wrong_is_named(pinned: Path, tmp_path: Path, policy: str, test:
     (small / "small_test.rego").write_text(TEST + test)
     (tmp_path / "schemas").mkdir()
     (tmp_path / "schemas" / "empty.json").write_text("{}")
-    shutil.copytree(REPO / "agent" / "ledgeragent" / "authz", tmp_path / "agent" / "ledgeragent" / "authz")
+    for policies in ("authz", "masks"):
+        shutil.copytree(REPO / "agent" / "ledgeragent" / policies, tmp_path / "agent" / "ledgeragent" / policies)
     shutil.copytree(REPO / "scripts", tmp_path / "scripts")
     status, said = check(tmp_path, pinned)
     assert (status == 0, expected in said) == (not policy + test, True), said
