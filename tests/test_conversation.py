@@ -106,7 +106,7 @@ def test_a_return_answers_the_call_it_follows_and_whatever_answers_none_is_count
     [
         ("{", " is not JSON"),
         ("503 Service Unavailable", " is not JSON"),
-        ('{"id": "a", "id": "b", "messages": []}', " has the key 'id' twice"),
+        ('{"id": "a", "id": "b", "messages": []}', " has a key twice"),
         ('{"id": "a", "messages": [], "reward": NaN}', " contains NaN"),
         ('{"id": "\\ud800", "messages": []}', " contains a lone surrogate"),
         ("[]", " is not a conversation: a JSON object is expected, not list"),

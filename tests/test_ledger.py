@@ -112,7 +112,7 @@ def test_reading_again_replaces(ledger: Ledger) -> None:
 def test_a_return_overtaken_by_a_later_read_is_not_taken(ledger: Ledger) -> None:
     read(ledger, person("p1", visa=5), issued=2)
     late = absorb(ledger, "get_person", {"id": "p1"}, person("p1", visa=9), issued=1)
-    assert reasons(late) == ["people.p1 was read again by a later call; the late return is not taken"]
+    assert reasons(late) == ["the record was read again by a later call; the late return is not taken"]
     assert ledger.lookup(("people", "p1", "cards", "visa", "balance")) == 5
 
 
@@ -152,17 +152,17 @@ def test_prose_becomes_a_fact_only_if_its_parser_understands_the_whole_of_it(led
     [
         ("503 Service Unavailable", "the return is not JSON: "),
         ('{"id": "p1", "car', "the return is not JSON: "),
-        ('{"id": "p1", "cards": {}, "id": "p2"}', "the return has the key 'id' twice in one object"),
+        ('{"id": "p1", "cards": {}, "id": "p2"}', "the return has a key twice in one object of 3 keys"),
         ('{"id": "p1", "cards": {"c": {"balance": NaN}}}', "the return contains NaN, which is not JSON"),
         ('"' + "x" * 10_000_000 + '"', "the return is 10,000,002 characters long; at most 1,000,000 are taken"),
         ('{"id": "p1"}', "does not fit its schema: the record: 'cards' is a required property"),
-        ('{"id": "p1", "cards": {"c": {"balance": "5"}}}', "does not fit its schema: cards.c.balance: "),
-        ('{"id": "p1", "cards": {"c": {"balance": true}}}', "does not fit its schema: cards.c.balance: "),
+        ('{"id": "p1", "cards": {"c": {"balance": "5"}}}', "does not fit its schema: cards.*.balance: breaks type"),
+        ('{"id": "p1", "cards": {"c": {"balance": true}}}', "does not fit its schema: cards.*.balance: breaks type"),
         ("[]", "does not fit its schema: the record: "),
         ("null", "does not fit its schema: the record: "),
-        ('{"id": "P1", "cards": {}}', "the record says it is 'P1', it was read as 'p1'"),
-        ('{"id": "p1 ", "cards": {}}', "the record says it is 'p1 ', it was read as 'p1'"),
-        ('{"id": "p\\u0301", "cards": {}}', "the record says it is 'p\u0301', it was read as 'p1'"),
+        ('{"id": "P1", "cards": {}}', "the record's own id is not the one it was read as"),
+        ('{"id": "p1 ", "cards": {}}', "the record's own id is not the one it was read as"),
+        ('{"id": "p\\u0301", "cards": {}}', "the record's own id is not the one it was read as"),
     ],
 )
 def test_what_does_not_fit_is_kept_out_and_reported(ledger: Ledger, content: str, reason: str) -> None:
@@ -243,7 +243,7 @@ def test_what_the_host_does_to_a_value_afterwards_does_not_reach_the_ledger(ledg
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(record_bytes=50), "people.p2 is 59 bytes; a record has at most 50"),
+        (Limits(record_bytes=50), "the record in people is 59 bytes; a record has at most 50"),
         (Limits(records=1), "the session would hold 2 records; its limit is 1"),
         (Limits(total_bytes=60), "the session would hold 81 bytes of facts; its limit is 60"),
     ],

@@ -123,9 +123,10 @@ def test_a_record_says_who_judged_what_on_which_ledger(gate: Gate, recorder: Jso
         "verdict": "allow",
         "enforced": True,
         "revision": review.decision.policy.revision,
-        "engine": {"name": gate.engine.name, "version": gate.engine.version},
+        "engine": {"name": gate.engine.name, "version": gate.engine.version, "decision_id": None},
         "ledger_digest": digest,
         "latency_ms": 0,
+        "redacted": None,
     }
 
 

@@ -40,6 +40,7 @@ a list of its own (`SESSION_CODES`): there is no review then, and no session.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 ENGINE_CODES: Final = (
@@ -76,7 +77,10 @@ SESSION_CODES: Final = (
 
 
 class LedgerAgentError(Exception):
-    """Base class: the message says what was wrong, where, and what to do."""
+    """Base class: the message says what was wrong, where, and what to do.
+
+    Messages end up in logs, so they name types, places and numbers, and quote neither arguments nor facts nor answers.
+    """
 
 
 class BadInput(LedgerAgentError):
@@ -169,6 +173,15 @@ class ModelRefused(ModelError):
 
 class ModelAnswer(ModelError):
     """The endpoint's answer is not what the chat-completions protocol says."""
+
+
+def origin(error: BaseException) -> str:
+    """Type and place of any exception, for a log: its own words may quote what nobody should read there."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = f" at {Path(last.tb_frame.f_code.co_filename).name}:{last.tb_lineno}" if last is not None else ""
+    return f"{type(error).__name__}{where}"
 
 
 class EngineError(LedgerAgentError):

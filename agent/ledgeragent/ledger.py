@@ -337,14 +337,14 @@ class Ledger:
     def _check(self, path: Path, value: Any) -> None:
         kind = self.domain.schema.record_type(path)
         if kind is None:
-            raise LedgerError(f"{dotted(path)[:200]} is not where the schema has a record")
+            raise LedgerError(f"{len(path)} keys below {self._table(path)} are not where the schema has a record")
         problem = kind.problem(value)
         if problem is not None:
             raise LedgerError(f"does not fit its schema: {problem}")
         if kind.id_field is not None and isinstance(value, Mapping):
             own = value.get(kind.id_field, path[-1])
             if own != path[-1]:
-                raise LedgerError(f"the record says it is {own!r}, it was read as {path[-1]!r}")
+                raise LedgerError(f"the record's own {kind.id_field} is not the one it was read as")
 
     def _store_all(self, facts: Sequence[tuple[Path, Any]], mode: str, provenance: Provenance) -> list[Path]:
         """Store all facts of a rule, or none."""
@@ -360,7 +360,7 @@ class Ledger:
             if mode == "once":
                 return None
             if held.provenance.issued > provenance.issued:
-                raise LedgerError(f"{dotted(path)[:200]} was read again by a later call; the late return is not taken")
+                raise LedgerError("the record was read again by a later call; the late return is not taken")
             if mode == "union":
                 value = sorted({*held.value, *value})
         text = canonical(value)
@@ -370,7 +370,7 @@ class Ledger:
         limits, count, total = self.limits, self._count, self._bytes
         for path, record in made.items():
             if record.size > limits.record_bytes:
-                what = f"{dotted(path)[:200]} is {record.size:,} bytes"
+                what = f"the record in {self._table(path)} is {record.size:,} bytes"
                 raise LedgerError(f"{what}; a record has at most {limits.record_bytes:,}")
             held = self._record(path)
             count += held is None
@@ -515,18 +515,21 @@ class Ledger:
             for mark in document["marks"]:
                 pattern = tuple(ANY if key is None else key for key in mark["pattern"])
                 ledger._add_mark(_Mark(mark["write"], pattern, mark["known"]))
-            for row in document["records"]:
-                path = tuple(row["path"])
-                check(row["value"], what=dotted(path))
-                ledger._check(path, row["value"])
-                if ledger._record(path) is not None:
-                    raise LedgerError(f"the ledger's text is damaged: {dotted(path)[:200]} is in it twice")
-                ledger._store_all([(path, row["value"])], "replace", _provenance(row["provenance"]))
+            for number, row in enumerate(document["records"]):
+                ledger._read_back(row, f"record {number}")
         except (KeyError, IndexError, TypeError, AttributeError, BadInput) as error:
-            raise LedgerError(f"the ledger's text is damaged: {error}") from error
+            raise LedgerError(f"the ledger's text is damaged: {type(error).__name__}") from None
         if ledger.digest != document.get("digest"):
             raise LedgerError("the ledger's text is damaged: its digest does not fit its records")
         return ledger
+
+    def _read_back(self, row: Mapping[str, Any], place: str) -> None:
+        path = tuple(row["path"])
+        check(row["value"], what=place)
+        if self._record(path) is not None:
+            raise LedgerError(f"the ledger's text is damaged: {place} is in it twice")
+        self._check(path, row["value"])
+        self._store_all([(path, row["value"])], "replace", _provenance(row["provenance"]))
 
     @classmethod
     def of(cls, domain: Domain, facts: Mapping[str, Any], stale: Iterable[Path] = ()) -> Ledger:
@@ -552,6 +555,10 @@ class Ledger:
         return ledger
 
     # Inside -----------------------------------------------------------------------------------------------------
+
+    def _table(self, path: Path) -> str:
+        """A path for messages, which may be logged: keys below the table are ids, and those can be anything."""
+        return path[0] if path and path[0] in self.domain.schema.depths else "no table of the schema"
 
     def _record(self, path: Path) -> _Record | None:
         node: Any = self._tables

@@ -263,7 +263,7 @@ class Loop:
             LedgerError: when it is not waiting to be run.
         """
         if self._open.get(call.call_id) != call or call.call_id in self._started:
-            raise LedgerError(f"call {call.call_id!r} of {call.tool} is not waiting to be run")
+            raise LedgerError("this call is not waiting to be run")
         if call.ticket is None:
             issued = self.session.issue(call.tool, call.arguments, secrets.token_hex(8))
             self._started[call.call_id] = issued.call_id
@@ -292,7 +292,7 @@ class Loop:
             RecordError: when the outcome could not be recorded; it counts, and the history has it.
         """
         if call.call_id not in self._started:
-            raise LedgerError(f"call {call.call_id!r} of {call.tool} was not started")
+            raise LedgerError("this call was not started")
         issued = self._started.pop(call.call_id)
         value = content if isinstance(content, str) else to_jsonable_python(content, fallback=str)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

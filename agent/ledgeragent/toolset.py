@@ -171,7 +171,9 @@ def _arguments_of(function: Callable[..., Any], name: str) -> type[BaseModel]:
         default = ... if parameter.default is parameter.empty else parameter.default
         fields[parameter.name] = (hints[parameter.name], default)
     try:
-        model: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+        model: type[BaseModel] = create_model(
+            name, __config__=ConfigDict(extra="forbid", hide_input_in_errors=True), **fields
+        )
         model.model_json_schema()
     except (PydanticUserError, NameError) as error:
         raise BadInput(f"{name}: its parameters have no JSON Schema: {str(error).splitlines()[0]}") from error

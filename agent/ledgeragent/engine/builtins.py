@@ -67,15 +67,15 @@ def parse_rfc3339_ns(text: Any) -> int:
     """
     match = _RFC3339.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise BuiltinFailed(f"time.parse_rfc3339_ns: {text!r} is not an RFC 3339 time")
+        raise BuiltinFailed("time.parse_rfc3339_ns: not an RFC 3339 time")
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     fraction, sign, zone_hours, zone_minutes = match.groups()[6:]
     if not (hour < 24 and minute < 60 and second < 60 and 1 <= month <= 12 and 1 <= day <= _days(year, month)):
-        raise BuiltinFailed(f"time.parse_rfc3339_ns: {text!r}: a part is out of range")
+        raise BuiltinFailed("time.parse_rfc3339_ns: a part is out of range")
     offset = 0
     if sign:
         if int(zone_hours) > 24 or int(zone_minutes) > 60:
-            raise BuiltinFailed(f"time.parse_rfc3339_ns: {text!r}: the offset is out of range")
+            raise BuiltinFailed("time.parse_rfc3339_ns: the offset is out of range")
         offset = (int(zone_hours) * 3600 + int(zone_minutes) * 60) * (-1 if sign == "-" else 1)
     seconds = _day_number(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
     return _in_range(seconds * _NS + int((fraction or "")[:9].ljust(9, "0")), "time.parse_rfc3339_ns")

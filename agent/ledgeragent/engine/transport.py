@@ -45,6 +45,7 @@ from ledgeragent.errors import EngineAnswer, EngineTimeout, EngineUnreachable
 
 _POOL_SIZE: Final = 32
 _CHUNK: Final = 65_536
+_MAX_CAUSES: Final = 5
 _JSON: Final = {"Content-Type": "application/json"}
 
 _current = threading.local()
@@ -181,16 +182,16 @@ class _Session(requests.Session):
                     return self._complete(response)
             except OSError as error:  # requests' errors are; so is a TLS file that cannot be read
                 if not (tries_left and _never_connected(error)):
-                    raise self._translate(error) from error
+                    raise self._translate(error) from None
         raise AssertionError("the last try returns or raises")
 
     def _complete(self, response: requests.Response) -> _Answer:
         try:
             raw = _read_all(response.raw, self._where)
         except (ReadTimeoutError, TimeoutError) as error:
-            raise self._translate(error) from error
+            raise self._translate(error) from None
         except (HTTPError, OSError) as error:
-            raise EngineAnswer(f"{self._where} broke off in the middle of its answer: {error}") from error
+            raise EngineAnswer(f"{self._where} broke off in the middle of its answer ({_named(error)})") from None
         raise_for_status(response.status_code, raw, self._where)
         return _Answer(raw, self._where)
 
@@ -198,7 +199,7 @@ class _Session(requests.Session):
         reason = _reason(error)
         if isinstance(error, (requests.Timeout, ReadTimeoutError, TimeoutError)) or isinstance(reason, TimeoutError):
             return EngineTimeout(f"{self._where} gave no complete answer within {self._budget} s")
-        return EngineUnreachable(f"{self._where} cannot be reached ({reason}); is OPA running there?")
+        return EngineUnreachable(f"{self._where} cannot be reached ({_named(reason)}); is OPA running there?")
 
 
 class StrictOpaClient(OpaClient):  # type: ignore[misc]
@@ -271,11 +272,11 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
                 break
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 if not tries_left:
-                    raise self._translate(error) from error
+                    raise self._translate(error) from None
             except (aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
-                raise EngineAnswer(f"{self._where} gave an answer that is cut off or not HTTP: {error}") from error
+                raise EngineAnswer(f"{self._where} gave an answer cut off or not HTTP ({_named(error)})") from None
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise self._translate(error) from error
+                raise self._translate(error) from None
         yield answer
 
     async def _exchange(
@@ -294,7 +295,7 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
     def _translate(self, error: Exception) -> EngineTimeout | EngineUnreachable:
         if isinstance(error, TimeoutError):
             return EngineTimeout(f"{self._where} gave no complete answer within {self.timeout} s")
-        return EngineUnreachable(f"{self._where} cannot be reached ({error}); is OPA running there?")
+        return EngineUnreachable(f"{self._where} cannot be reached ({_named(error)}); is OPA running there?")
 
 
 def _connected(host: str, port: int, deadline: float) -> socket.socket:
@@ -353,6 +354,22 @@ def _reason(error: Exception) -> Any:
     if isinstance(cause, ProtocolError):
         return cause.args[-1]
     return getattr(cause, "reason", None) or error
+
+
+def _named(error: BaseException) -> str:
+    """What kept a connection from coming about, in the system's words; of what was sent over it, only the error's name.
+
+    Errors about an answer quote it.
+    """
+    seen: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if isinstance(seen, OSError) and seen.strerror:
+            return f"{type(seen).__name__}: {seen.strerror}"
+        inner = next((one for one in getattr(seen, "args", ()) if isinstance(one, BaseException)), None)
+        seen = getattr(seen, "os_error", None) or (seen.__cause__ if seen is not None else None) or inner
+        if seen is None:
+            break
+    return type(error).__name__
 
 
 def _read_all(raw: Any, where: str) -> bytes:
