@@ -9,6 +9,7 @@ a block with an error of a closed list. There is no switch for failing open.
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 import threading
 import time
@@ -20,10 +21,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ledgeragent.contracts import Decision, Verdict
+from ledgeragent.contracts import Decision, Verdict, described
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
-from ledgeragent.errors import BadInput, EngineError, EngineTimeout
+from ledgeragent.engine.base import answer_of
+from ledgeragent.errors import BadInput, EngineError, EngineTimeout, origin
 from ledgeragent.jsonio import parse
 from ledgeragent.policies import SCHEMAS
 
@@ -35,6 +37,7 @@ _OWN: Final = _NOT_JUDGED | {"gate.unguarded", "gate.loop"}
 _RANK: Final[Mapping[str, int]] = {"allow": 0, "revise": 1, "block": 2}
 _PROOF_SECONDS: Final = 30.0
 """A proof that takes longer fails; decisions wait for it."""
+_ID: Final = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 _log = logging.getLogger(__name__)
 
 
@@ -55,12 +58,14 @@ class Judged:
         decision: the accepted decision, or None.
         failure: why there is none.
         latency_ms: time spent asking and checking, in milliseconds.
+        decision_id: the id of this decision in OPA's own log, where OPA keeps one.
     """
 
     verdict: Verdict
     decision: Decision | None
     failure: Failure | None
     latency_ms: float
+    decision_id: str | None = None
 
 
 class _NotAccepted(Exception):
@@ -108,23 +113,26 @@ class Gate:
             The accepted decision, or a block that says what was wrong. Never raises for anything the engine does.
         """
         started = time.perf_counter()
+        logged: str | None = None
         try:
             if not self._proved:
                 self._prove(expected=None)
-            decision = self._ask(gate_input)
+            answer = answer_of(self.engine, self.domain.name, "decision", gate_input)
+            logged = answer.decision_id
+            decision = _asked(answer.value, gate_input)
             if decision.policy.revision not in self._proved:
                 self._prove(expected=decision.policy.revision)
             self._check_against(decision, gate_input)
         except _NotAccepted as error:
-            return self._failed(error.failure, started)
+            return self._failed(error.failure, started, logged)
         except EngineError as error:
             return self._failed(Failure(error.code, str(error)), started)
         except BadInput as error:
             return self._failed(Failure("host.input", str(error)), started)
         except Exception as error:  # noqa: BLE001 - whatever breaks must end as a block, not as a way around the gate
-            _log.exception("the gate failed")
+            _log.error("the gate failed: %s", origin(error))
             return self._failed(Failure("host.internal", f"{type(error).__name__} in the host"), started)
-        return Judged(decision.verdict, decision, None, _since(started))
+        return Judged(decision.verdict, decision, None, _since(started), logged)
 
     def prove(self) -> str:
         """Run the vectors now and give the revision they hold for.
@@ -138,28 +146,20 @@ class Gate:
         except _NotAccepted as error:
             raise BadInput(str(error)) from None
 
-    def _failed(self, failure: Failure, started: float) -> Judged:
-        return Judged("block", None, failure, _since(started))
-
-    def _ask(self, gate_input: Mapping[str, Any]) -> Decision:
-        decision = _as_decision(self.engine.evaluate(self.domain.name, "decision", gate_input))
-        if not _echoes(decision, gate_input):
-            raise _NotAccepted("decision.request", "the engine answered another request")
-        return decision
+    def _failed(self, failure: Failure, started: float, logged: str | None = None) -> Judged:
+        return Judged("block", None, failure, _since(started), logged)
 
     def _check_against(self, decision: Decision, gate_input: Mapping[str, Any]) -> None:
         if self._pin is not None and decision.policy.revision != self._pin:
-            raise _NotAccepted(
-                "decision.pin", f"the decision was made with {decision.policy.revision}; only {self._pin} is accepted"
-            )
+            raise _NotAccepted("decision.pin", f"the decision was not made with {self._pin}, which alone is accepted")
         tool = _tool(gate_input)
         if decision.verdict == "allow" and tool not in self.domain.tools:
-            raise _NotAccepted("decision.predicates", f"{tool[:80]!r} is not declared here, yet the decision allows it")
+            raise _NotAccepted("decision.predicates", "the tool is not declared here, yet the decision allows it")
         expected = () if _NOT_JUDGED & _ids(decision) else self.domain.guarded_by(tool)
         if tuple(decision.predicates) != tuple(expected):
             raise _NotAccepted(
                 "decision.predicates",
-                f"for {tool} the predicates {_names(expected)} must be judged; the decision lists "
+                f"the predicates {_names(expected)} must be judged for this call; the decision lists "
                 f"{_names(decision.predicates)}",
             )
 
@@ -168,7 +168,7 @@ class Gate:
         while not (self._proved if expected is None else expected in self._proved):
             revision, own = self._proof()
             if own and expected not in (None, revision):
-                raise _NotAccepted("decision.revision", f"revision {expected} was answered, but {revision} is in use")
+                raise _NotAccepted("decision.revision", "a decision came of another revision than the one in use")
 
     def _proof(self) -> tuple[str, bool]:
         """The revision proved now, and whether this caller ran the proof: those who come meanwhile share its outcome.
@@ -250,9 +250,7 @@ def _as_decision(answer: Any) -> Decision:
     try:
         decision = Decision.model_validate(answer)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the whole answer"
-        raise _NotAccepted("decision.schema", f"the answer is not a decision: {place}: {first['msg']}") from None
+        raise _NotAccepted("decision.schema", f"the answer is not a decision: {described(error)}") from None
     worst = max((_RANK[one.verdict] for one in decision.findings if one.mode == "enforce"), default=0)
     if _RANK[decision.verdict] != worst:
         raise _NotAccepted("decision.schema", f"the verdict {decision.verdict} does not follow from its findings")
@@ -267,6 +265,13 @@ def _with_own_request(gate_input: Mapping[str, Any]) -> Mapping[str, Any]:
     """A vector's input under a random request: an answer to another vector or an earlier proof is not its own."""
     asked = gate_input.get("request")
     return {**gate_input, "request": secrets.token_hex(16)} if isinstance(asked, str) and asked else gate_input
+
+
+def _asked(answer: Any, gate_input: Mapping[str, Any]) -> Decision:
+    decision = _as_decision(answer)
+    if not _echoes(decision, gate_input):
+        raise _NotAccepted("decision.request", "the engine answered another request")
+    return decision
 
 
 def _echoes(decision: Decision, gate_input: Mapping[str, Any]) -> bool:
@@ -325,7 +330,8 @@ def _ids(decision: Decision) -> set[str]:
 
 
 def _names(ids: Sequence[str]) -> str:
-    return ", ".join(ids) or "(none)"
+    # What has not the form of an id is no id, and nobody knows what else it is.
+    return ", ".join(one if _ID.fullmatch(one) else "(no id)" for one in ids) or "(none)"
 
 
 def _since(started: float) -> float:

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Self, get_args
 
+from pydantic import ValidationError
+
 from ledgeragent import telemetry
 from ledgeragent.contracts import (
     GATE_INPUT,
@@ -31,6 +33,7 @@ from ledgeragent.contracts import (
     ReadTool,
     Verdict,
     WriteTool,
+    described,
     is_instant,
 )
 from ledgeragent.errors import BadInput, LedgerError, RecordError, SessionClosed, TicketError
@@ -240,7 +243,7 @@ class Session:
         """
         moved = _instant(now)
         if moved < _instant(self.now):
-            _log.warning("session %s: the clock went back to %s; the session keeps %s", self.id, now, self.now)
+            _log.warning("a session's clock went back to %s; it keeps %s", now, self.now)
             return
         self.now = now
 
@@ -301,14 +304,15 @@ class Session:
         with self._lock:
             self._must_be_open()
             if self.domain.is_write(tool):
-                raise LedgerError(f"{tool!r} may change the environment: have it reviewed, do not issue it as a read")
+                what = self._named(tool)
+                raise LedgerError(f"{what} may change the environment: have it reviewed, do not issue it as a read")
             parsed = parse(arguments, what=f"arguments of {tool}") if isinstance(arguments, str) else arguments
             check(parsed, what=f"arguments of {tool}")
             if not isinstance(parsed, Mapping):
                 raise BadInput(f"arguments of {tool} must be a JSON object, not {type(parsed).__name__}")
             own_id = call_id or secrets.token_hex(8)
             if own_id in self._state.issued:
-                raise LedgerError(f"call {own_id!r} is already under way; wait for its return")
+                raise LedgerError(f"a call of {tool} with this id is already under way; wait for its return")
             own = copied(parsed)  # the caller may go on changing theirs
             issued = IssuedCall(own_id, tool, own, self._next_event(), self._proves(tool, own))
             self._state.issued[own_id] = issued
@@ -332,9 +336,7 @@ class Session:
             self._must_be_open()
             call = self._state.issued.pop(call_id, None)
             if call is None:
-                raise LedgerError(
-                    f"no call {call_id[:80]!r} is under way in this session: never issued, or already answered"
-                )
+                raise LedgerError("no such call is under way in this session: never issued, or already answered")
             observation = self._observed(call, content, error)
             self._remember(content)
             return observation
@@ -480,16 +482,19 @@ class Session:
                     verdict=judged.verdict,
                     enforced=self.enforced,
                     revision=revision,
-                    engine=EngineShown(name=self.gate.engine.name, version=self.gate.engine.version),
+                    engine=EngineShown(
+                        name=self.gate.engine.name, version=self.gate.engine.version, decision_id=judged.decision_id
+                    ),
                     ledger_digest=self.ledger.digest,
                     latency_ms=judged.latency_ms,
                 )
             )
         except (RecordError, ValueError) as error:
+            what = f"it fits no record: {described(error)}" if isinstance(error, ValidationError) else str(error)
             if not self.enforced:
-                _log.error("a shadow's decision could not be recorded: %s", error)
+                _log.error("a shadow's decision could not be recorded: %s", what)
                 return judged
-            return Judged("block", None, Failure("host.record", str(error)), judged.latency_ms)
+            return Judged("block", None, Failure("host.record", what), judged.latency_ms)
         return judged
 
     def _admit(self, tool: str, arguments: Mapping[str, Any]) -> _Write:
@@ -515,15 +520,16 @@ class Session:
         with self._lock:
             self._must_be_open()
             held = self._held(ticket)
+            named = self._named(ticket.tool)
             if held.running:
-                raise TicketError(f"ticket for {ticket.tool} is already spent: a ticket runs one call once")
+                raise TicketError(f"ticket for {named} is already spent: a ticket runs one call once")
             if any(one.running for one in self._state.tickets.values()):
-                raise TicketError(f"{ticket.tool} must wait: another write of this session is running")
+                raise TicketError(f"{named} must wait: another write of this session is running")
             later = {one.number for one in self._state.writes if one.number > held.write.number and one.ran}
             moved = not self.ledger.unchanged(held.records) or self.ledger.touched_by(later, held.records)
             if moved and self.enforced:
                 self._finish(held, "withheld")
-                raise TicketError(f"facts that admitted {ticket.tool} have changed since; have it reviewed again")
+                raise TicketError(f"facts that admitted {named} have changed since; have it reviewed again")
             held.running = True
             self._keep(started=held)
             arguments: dict[str, Any] = parse(ticket.arguments, what="the ticket's arguments")
@@ -546,10 +552,10 @@ class Session:
         with self._lock:
             held = self._held(ticket)
             if outcome not in get_args(Outcome):
-                raise TicketError(f"{outcome!r} is no outcome of {ticket.tool}: use {', '.join(get_args(Outcome))}")
+                raise TicketError(f"{outcome!r} is no outcome of a call: use {', '.join(get_args(Outcome))}")
             if held.running == (outcome == "withheld"):
                 what = "was started and cannot be withheld" if held.running else "was not redeemed"
-                raise TicketError(f"the ticket for {ticket.tool} {what}")
+                raise TicketError(f"the ticket for {self._named(ticket.tool)} {what}")
             self._remember(content)
             self._finish(held, outcome)
             tool = self.domain.tools.get(ticket.tool)
@@ -591,7 +597,8 @@ class Session:
     def _held(self, ticket: Ticket) -> _OpenTicket:
         held = self._state.tickets.get(ticket.id)
         if held is None or held.ticket != ticket:
-            raise TicketError(f"no open ticket for {ticket.tool[:80]!r}: it is spent, withheld, or of another session")
+            named = self._named(ticket.tool)
+            raise TicketError(f"no open ticket for {named}: it is spent, withheld, or of another session")
         return held
 
     def _finish(self, held: _OpenTicket, outcome: Outcome) -> None:
@@ -745,6 +752,10 @@ class Session:
         if problems:
             raise problems[0]
 
+    def _named(self, tool: str) -> str:
+        """A tool for messages: what nobody declared can be any text."""
+        return tool if tool in self.domain.tools else "a tool that is not declared"
+
     def _must_be_open(self) -> None:
         if self._state.closed is not None:
             raise SessionClosed(f"this session has ended ({self._state.closed}): open a new one")
@@ -803,7 +814,7 @@ class Session:
 
 
 def _instant(now: str) -> datetime:
-    problem = BadInput(f"now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00; got {now[:60]!r}")
+    problem = BadInput("now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00")
     if not is_instant(now):
         raise problem
     try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Literal, NoReturn, Protocol, Self, runtime_checkable
 
@@ -33,7 +34,27 @@ MAX_INPUT_BYTES: Final = 16_000_000
 MAX_ANSWER_BYTES: Final = 16_000_000
 
 _DOMAIN = re.compile(r"[a-z][a-z0-9_]*")
-_MAX_QUOTED = 500
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_REGO_FILE = re.compile(r"[A-Za-z0-9_./-]{1,200}\.rego")
+_MAX_ERRORS = 5
+_OPA_CODES: Final = frozenset(
+    {
+        "evaluation_error",
+        "eval_builtin_error",
+        "eval_cancel_error",
+        "eval_conflict_error",
+        "eval_internal_error",
+        "eval_type_error",
+        "eval_with_merge_error",
+        "internal_error",
+        "invalid_operation",
+        "invalid_parameter",
+        "resource_conflict",
+        "resource_not_found",
+        "unauthorized",
+        "undefined_document",
+    }
+)
 
 
 @runtime_checkable
@@ -72,6 +93,34 @@ class Engine(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine answered: the rule's value, not yet trusted, and the id of OPA's own log entry on it, if any."""
+
+    value: Any
+    decision_id: str | None = None
+
+
+@runtime_checkable
+class Logs(Protocol):
+    """What an engine has besides when a decision log is kept where it evaluates."""
+
+    def answer(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Answer:
+        """As `Engine.evaluate`, with the decision's id in that log."""
+        ...
+
+
+def answer_of(engine: Engine, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Answer:
+    """Ask an engine, for the decision's id too where the engine can tell it.
+
+    Raises:
+        EngineError, BadInput: as `Engine.evaluate`.
+    """
+    if isinstance(engine, Logs):
+        return engine.answer(domain, rule, gate_input)
+    return Answer(engine.evaluate(domain, rule, gate_input))
 
 
 class ClosesOnExit:
@@ -113,7 +162,7 @@ def encode_input(value: Any) -> bytes:
     try:
         raw = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadInput(f"the gate input cannot be written as JSON: {error}") from error
+        raise BadInput(f"the gate input cannot be written as JSON: {type(error).__name__}") from None
     if len(raw) > MAX_INPUT_BYTES:
         raise BadInput(
             f"the gate input has {len(raw)} bytes, over the limit of {MAX_INPUT_BYTES}; send a smaller slice"
@@ -126,16 +175,20 @@ def decode_answer(raw: bytes, where: str) -> Any:
     numbers, not too deep).
 
     Raises:
-        EngineAnswer: anything else, quoting the beginning and naming `where` it came from.
+        EngineAnswer: anything else, saying what it looks like and `where` it came from.
     """
     try:
         return jsonio.parse(raw.decode(), what="the answer", limit=MAX_ANSWER_BYTES)
-    except (BadInput, UnicodeDecodeError) as error:
-        raise EngineAnswer(f"{where} gave no strict JSON: {error}; it began {_quote(raw)}") from error
+    except BadInput as error:
+        raise EngineAnswer(f"{where} gave no strict JSON: {error}; it sent {_looks(raw)}") from None
+    except UnicodeDecodeError:
+        raise EngineAnswer(f"{where} gave no strict JSON: not UTF-8; it sent {_looks(raw)}") from None
 
 
 def raise_for_status(status: int, raw: bytes, where: str) -> None:
-    """Turn every HTTP status but 200 into the error it stands for, with OPA's own message.
+    """Turn every HTTP status but 200 into the error it stands for, with OPA's own codes.
+
+    OPA's words are left out: those of a built-in's error quote what the built-in was given.
 
     Raises:
         EngineRefused: 401, 403.
@@ -144,7 +197,7 @@ def raise_for_status(status: int, raw: bytes, where: str) -> None:
     """
     if status == 200:
         return
-    said = _opa_message(raw)
+    said = _codes(raw)
     if status in (401, 403):
         raise EngineRefused(f"{where} refused the request (HTTP {status}): {said}; check the token")
     if status == 500:
@@ -166,6 +219,12 @@ def result_of(answer: Any, path: str, where: str) -> Any:
     return answer["result"]
 
 
+def decision_id_of(answer: Any) -> str | None:
+    """The id under which OPA's decision log has a decision; None when it keeps none. Anything but a UUID is no id."""
+    found = answer.get("decision_id") if isinstance(answer, dict) else None
+    return found if isinstance(found, str) and _UUID.fullmatch(found) else None
+
+
 def raise_undefined(path: str, where: str) -> NoReturn:
     """Raise the error for a rule without a value.
 
@@ -175,23 +234,36 @@ def raise_undefined(path: str, where: str) -> NoReturn:
     raise EngineUndefined(f"{where}: data.{path.replace('/', '.')} is undefined; are the domain's policies loaded?")
 
 
-def _opa_message(raw: bytes) -> str:
+def _codes(raw: bytes) -> str:
+    """The codes of OPA's error document and where in the policies each error arose; else what was sent instead."""
     try:
         document = json.loads(raw)
     except (ValueError, RecursionError):
-        return _quote(raw)
-    if not isinstance(document, dict):
-        return _quote(raw)
-    parts = [str(document.get("code", "")), str(document.get("message", ""))]
+        return _looks(raw)
+    if not isinstance(document, dict) or not _is_code(document.get("code")):
+        return _looks(raw)
     errors = document.get("errors")
-    if isinstance(errors, list):
-        parts += [str(each.get("message", "")) for each in errors if isinstance(each, dict)]
-    return _shorten(": ".join(part for part in parts if part)) or _quote(raw)
+    told = [_error(one) for one in errors if isinstance(one, dict)] if isinstance(errors, list) else []
+    return ", ".join([document["code"], *told[:_MAX_ERRORS]])
 
 
-def _quote(raw: bytes) -> str:
-    return repr(_shorten(raw[: 4 * _MAX_QUOTED].decode("utf-8", "replace"))) if raw else "(empty)"
+def _error(error: dict[str, Any]) -> str:
+    code = error["code"] if _is_code(error.get("code")) else "error"
+    place = error.get("location")
+    row = place.get("row") if isinstance(place, dict) else None
+    file = place.get("file") if isinstance(place, dict) else None
+    if not isinstance(file, str) or not _REGO_FILE.fullmatch(file) or not isinstance(row, int):
+        return str(code)
+    return f"{code} at {file}:{row}"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
+def _is_code(code: object) -> bool:
+    return code in _OPA_CODES
+
+
+def _looks(raw: bytes) -> str:
+    """What bytes look like, without a word of theirs."""
+    if not raw:
+        return "nothing"
+    kinds = {b"<": "markup", b"{": "a JSON object", b"[": "a JSON array", b'"': "a JSON text"}
+    return f"{len(raw)} bytes of {kinds.get(raw.lstrip()[:1], 'something else')}"

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from ledgeragent.engine.base import ClosesOnExit, Rule
+from ledgeragent.engine.base import Answer, ClosesOnExit, Rule
 from ledgeragent.engine.opa import DEFAULT_TIMEOUT, OpaServer
 from ledgeragent.engine.versions import PINNED, check_version
 from ledgeragent.errors import EngineBreaker, EngineClosed, EnginePolicies, EngineUnreachable
@@ -138,7 +138,11 @@ class LocalOpa(ClosesOnExit):
         self._start(_START_SECONDS)
 
     def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
-        """See `Engine.evaluate`. A child that has died meanwhile is started again, within the budget."""
+        """See `Engine.evaluate`."""
+        return self.answer(domain, rule, gate_input).value
+
+    def answer(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Answer:
+        """See `Logs.answer`. A child that has died meanwhile is started again, within the budget."""
         with self._starting:
             if self._closed:
                 raise EngineClosed("the engine of the local OPA is closed; open a new one")
@@ -146,7 +150,7 @@ class LocalOpa(ClosesOnExit):
                 self._start_again()
             child, server = self._child, self._server
         try:
-            return server.evaluate(domain, rule, gate_input)
+            return server.answer(domain, rule, gate_input)
         except (EngineUnreachable, EngineBreaker) as error:
             if child.alive:
                 raise

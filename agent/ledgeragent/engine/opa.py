@@ -18,7 +18,15 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ledgeragent import telemetry
-from ledgeragent.engine.base import UNKNOWN_VERSION, ClosesOnExit, Rule, result_of, rule_path
+from ledgeragent.engine.base import (
+    UNKNOWN_VERSION,
+    Answer,
+    ClosesOnExit,
+    Rule,
+    decision_id_of,
+    result_of,
+    rule_path,
+)
 from ledgeragent.engine.breaker import Breaker
 from ledgeragent.engine.transport import StrictAsyncOpaClient, StrictOpaClient
 from ledgeragent.engine.versions import check_version
@@ -165,6 +173,10 @@ class OpaServer(ClosesOnExit):
 
     def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
         """See `Engine.evaluate`."""
+        return self.answer(domain, rule, gate_input).value
+
+    def answer(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Answer:
+        """See `Logs.answer`."""
         path = rule_path(domain, rule)
         if self._closed.is_set():
             raise EngineClosed(f"the engine for OPA at {self.location} is closed; open a new one")
@@ -172,7 +184,7 @@ class OpaServer(ClosesOnExit):
         with self.breaker.attempt(where):
             answer = self._client.query_rule(gate_input, f"ledgeragent/{domain}", rule, _parameters(self.version))
             self.version = _told_version(answer, self.version, self.location)
-            return result_of(answer, path, where)
+            return Answer(result_of(answer, path, where), decision_id_of(answer))
 
     def close(self) -> None:
         """Close the connections."""
