@@ -1,7 +1,8 @@
 """Decision records: one JSON line per decision and per outcome.
 
-A decision record holds the exact input, so it can be judged again offline. A record that cannot be written means that
-the decision is withheld: what is not on record does not run.
+A decision record holds the exact input, so it can be judged again offline; those who may not keep that give the
+recorder a form that `redact` has. A record that cannot be written means that the decision is withheld: what is not on
+record does not run.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from ledgeragent.contracts import DecisionRecord, OutcomeRecord
-from ledgeragent.errors import RecordError
-from ledgeragent.jsonio import canonical
+from pydantic import TypeAdapter, ValidationError
+
+from ledgeragent.contracts import DecisionRecord, OutcomeRecord, described
+from ledgeragent.errors import BadInput, RecordError
+from ledgeragent.jsonio import canonical, parse
 
 Record = DecisionRecord | OutcomeRecord
 
 _LOCK_SECONDS: Final = 5.0
+MAX_RECORD: Final = 64_000_000
+"""Longest line that is read as a record, in characters."""
+
+_RECORDS: Final = TypeAdapter[Record](Record)
 
 
 class Recorder(Protocol):
@@ -31,19 +38,30 @@ class Recorder(Protocol):
     def write(self, record: Record) -> None: ...
 
 
+class Redact(Protocol):
+    """A form of keeping records: gives the one that may be kept. `redact` has those there are."""
+
+    def __call__(self, record: Record) -> Record: ...
+
+
 class JsonlRecorder:
     """Appends records to a file, each flushed to the disk before the decision is given out.
 
     Thread-safe, and several processes may write one file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, redact: Redact | None = None) -> None:
         """Open the file for appending.
+
+        Args:
+            path: the file.
+            redact: what is kept of a record; None keeps it as it is, facts about persons included.
 
         Raises:
             RecordError: when it cannot be opened.
         """
         self.path = path
+        self._redact = redact
         self._lock = threading.Lock()
         self._sync_lock = threading.Lock()
         self._written = 0
@@ -57,13 +75,23 @@ class JsonlRecorder:
         Raises:
             RecordError: when the line did not reach the disk whole.
         """
-        line = (canonical(record.model_dump(mode="json")) + "\n").encode("ascii")
+        line = (canonical(self._kept(record).model_dump(mode="json")) + "\n").encode("ascii")
         try:
             with self._lock:
                 number = self._append(line)
             self._sync(number)
         except OSError as error:
             raise RecordError(f"the record file {self.path} cannot be written: {error}") from error
+
+    def _kept(self, record: Record) -> Record:
+        if self._redact is None:
+            return record
+        try:
+            return self._redact(record)
+        except RecordError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever breaks there, nothing unredacted is written
+            raise RecordError(f"the record cannot be redacted ({type(error).__name__} in its form)") from None
 
     def _opened(self) -> int:
         try:
@@ -139,3 +167,34 @@ def _ends_whole(file: int) -> bool:
 def wall_clock() -> str:
     """The host's time now, RFC 3339 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_record(text: str, *, place: str) -> Record:
+    """Read one record.
+
+    Args:
+        text: its JSON text.
+        place: where it stands, for the error message ("line 7 of records.jsonl").
+
+    Raises:
+        BadInput: when it is no record; nothing of the text is quoted.
+    """
+    parse(text, what=place, limit=MAX_RECORD)
+    try:
+        return _RECORDS.validate_json(text)
+    except ValidationError as error:
+        raise BadInput(f"{place} is no record: {described(error)}") from None
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """The records of a file, in order.
+
+    Raises:
+        BadInput: when the file cannot be read, or a line is no record.
+    """
+    try:
+        with path.open(encoding="ascii") as lines:
+            for number, line in enumerate(lines, 1):
+                yield parse_record(line, place=f"{path}: line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read as records: {type(error).__name__}") from None
