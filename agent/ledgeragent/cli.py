@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ledgeragent import __version__, cli_domain, cli_tau2
+from ledgeragent import __version__, cli_domain, cli_records, cli_tau2
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_chat import chat
 from ledgeragent.cli_collect import collect
@@ -46,6 +46,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(cli_domain.app, name="domain")
+app.add_typer(cli_records.app, name="records")
 app.add_typer(cli_tau2.app, name="tau2")
 app.command(name="passk", epilog="Example: [bold]ledgeragent passk retail-fc.jsonl retail-both.jsonl[/bold]")(
     cli_tau2.passk_command

@@ -3,8 +3,8 @@
 For development: whoever has an `opa` gets the decisions of a real server without running one. The child
 loads the policies as a bundle, next to the authorisation policy of `authz/`, which opens nothing but the
 health check and the two entry points of a domain, and those only with a random token that travels in the
-child's environment. A child that died is started again, with the very policies it had. Talking to it is
-`opa`'s part.
+child's environment, and to the masks of `masks/`, by which a decision log holds only what may be logged.
+A child that died is started again, with the very policies it had. Talking to it is `opa`'s part.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ledgeragent.engine.versions import PINNED, check_version
 from ledgeragent.errors import EngineBreaker, EngineClosed, EnginePolicies, EngineUnreachable
 
 AUTHZ: Final = Path(__file__).resolve().parent.parent / "authz"
+MASKS: Final = Path(__file__).resolve().parent.parent / "masks"
 TOKEN_VARIABLE: Final = "LEDGERAGENT_OPA_TOKEN"
 BINARY_VARIABLE: Final = "LEDGERAGENT_OPA_BIN"
 
@@ -104,6 +105,8 @@ class LocalOpa(ClosesOnExit):
         opa: the executable; None takes `find_opa()`.
         overrides: a second bundle root, for policy data under `ledgeragent_overrides`.
         timeout: the budget of one evaluation in seconds.
+        decision_log: a file to which OPA appends its decision log, masked, as JSON lines among whatever else it says;
+            None for no such log.
 
     Raises:
         EnginePolicies: there is no usable `opa`, or the policies are missing or do not compile (with OPA's
@@ -118,6 +121,7 @@ class LocalOpa(ClosesOnExit):
         *,
         overrides: Path | None = None,
         timeout: float = DEFAULT_TIMEOUT,
+        decision_log: Path | None = None,
     ) -> None:
         binary = opa or find_opa()
         if binary is None:
@@ -132,6 +136,7 @@ class LocalOpa(ClosesOnExit):
         self._binary = binary
         self._bundles = bundles
         self._timeout = timeout
+        self._decision_log = decision_log
         self._policies = _digest(bundles)
         self._closed = False
         self._starting = threading.Lock()
@@ -164,7 +169,7 @@ class LocalOpa(ClosesOnExit):
             self._child.end()
 
     def _start(self, seconds: float) -> None:
-        self._child = _Child(self._binary, self._bundles, seconds)
+        self._child = _Child(self._binary, self._bundles, seconds, self._decision_log)
         self.location = self._child.url
         self.token = self._child.token
         self._server = OpaServer(self._child.url, token=self.token, timeout=self._timeout)
@@ -198,8 +203,9 @@ def _content(file: Path) -> bytes:
 class _Child:
     """The child process, its port, its token, and its end."""
 
-    def __init__(self, binary: Path, bundles: list[Path], seconds: float) -> None:
+    def __init__(self, binary: Path, bundles: list[Path], seconds: float, decision_log: Path | None = None) -> None:
         self._seconds = seconds
+        self._decision_log = decision_log
         self.token = secrets.token_urlsafe(32)
         self.ended = False
         self._owner = os.getpid()
@@ -251,9 +257,9 @@ class _Child:
     def _start(self, binary: Path, bundles: list[Path]) -> None:
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
+        self._log = _said_to(self._decision_log)
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", _SUPERVISOR, "ledgeragent-opa", *_command(binary, self._port, bundles)],
+            ["/bin/sh", "-c", _SUPERVISOR, "ledgeragent-opa", *self._command(binary, bundles)],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
@@ -261,6 +267,10 @@ class _Child:
             env={TOKEN_VARIABLE: self.token},
             start_new_session=True,
         )
+
+    def _command(self, binary: Path, bundles: list[Path]) -> list[str]:
+        logged = [] if self._decision_log is None else ["--set=decision_logs.console=true"]
+        return [*_command(binary, self._port, bundles), *logged]
 
     def _wait_until_healthy(self) -> None:
         deadline = time.monotonic() + self._seconds
@@ -289,7 +299,7 @@ class _PortTakenError(Exception):
 
 
 def _command(binary: Path, port: int, bundles: list[Path]) -> list[str]:
-    loaded = [part for bundle in [*bundles, AUTHZ] for part in ("-b", str(bundle.resolve()))]
+    loaded = [part for bundle in [*bundles, AUTHZ, MASKS] for part in ("-b", str(bundle.resolve()))]
     return [
         str(binary.resolve()),
         "run",
@@ -302,6 +312,16 @@ def _command(binary: Path, port: int, bundles: list[Path]) -> list[str]:
         "--skip-version-check",
         *loaded,
     ]
+
+
+def _said_to(decision_log: Path | None) -> IO[bytes]:
+    """Where the child writes; open as long as the child lives."""
+    if decision_log is None:
+        return tempfile.TemporaryFile()
+    try:
+        return os.fdopen(os.open(decision_log, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "r+b", buffering=0)
+    except OSError as error:
+        raise EnginePolicies(f"the decision log {decision_log} cannot be opened: {error.strerror}") from None
 
 
 def _free_port() -> int:
