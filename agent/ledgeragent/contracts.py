@@ -368,7 +368,7 @@ class Redaction(Contract):
     form: Literal["redacted", "pseudonyms", "encrypted"]
     """What became of what may not be logged: masked, replaced by stand-ins, or masked with the original sealed."""
     judged_again: Literal["exactly", "by_equality", "when_opened", "no"]
-    """What its input still decides: all it did, what compares texts for equality only, all once opened, or nothing."""
+    """What its input still decides: all; what compares its texts with each other only; all, once opened; or nothing."""
     masked: list[Path]
     """Places of which nothing is left; `*` stands for keys and elements, `(undeclared)` for fields no schema names."""
     pseudonyms: list[Path]

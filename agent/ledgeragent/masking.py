@@ -21,6 +21,7 @@ UNDECLARED: Final = "(undeclared)"
 """Last part of a place where fields that no schema declares were left out."""
 
 _PATH_KEYS: Final = 8
+_ABSENT: Final = "?"  # in a stale path: whatever is not there
 _CLOSED: Final[Marks] = {"each": {}, "keys": []}
 _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "string": lambda value: isinstance(value, str),
@@ -35,17 +36,22 @@ _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
 class Masking:
     """One value being masked; `masked` and `replaced` say where what became of it.
 
+    With stand-ins, an empty text and null stay: where nothing stands shows anyway.
+
     Attributes:
         log: the domain's allow-list.
         stand_in: gives the stand-in of a text; None masks texts like everything else.
         masked: places of which nothing is left; `*` stands for a map's keys and a list's elements.
         replaced: places with stand-ins.
+        shown_texts, hidden_texts: the texts that were shown, and those that have stand-ins.
     """
 
     log: Mapping[str, Marks]
     stand_in: Callable[[str], str] | None = None
     masked: set[Path] = field(default_factory=set)
     replaced: set[Path] = field(default_factory=set)
+    shown_texts: set[str] = field(default_factory=set)
+    hidden_texts: set[str] = field(default_factory=set)
 
     def allowed(self, marks: Marks, value: Any, place: Path = (), level: int = 0) -> Any:
         """What the list leaves of a value.
@@ -60,7 +66,7 @@ class Masking:
             return self._object(marks, value, place, level)
         if isinstance(value, list | tuple):
             return self._list(marks, value, place, level)
-        return value if fits(marks.get("value", ()), value) else self._hidden(value, place)
+        return self._shown(value) if fits(marks.get("value", ()), value) else self._hidden(value, place)
 
     def _object(self, marks: Marks, value: Mapping[str, Any], place: Path, level: int) -> Any:
         opens = "fields" in marks or "keys" in marks or ("each" in marks and self.stand_in is not None)
@@ -71,7 +77,7 @@ class Masking:
             below = self._below(marks, value, key)
             name = key if key in marks.get("fields", {}) else "*"
             if below is not None:
-                shown[key] = self.allowed(below, inner, (*place, name), level + 1)
+                shown[self._shown(key)] = self.allowed(below, inner, (*place, name), level + 1)
             elif "each" in marks and self.stand_in is not None:
                 stand_in = self._hidden(key, (*place, KEY))
                 shown[stand_in] = self.allowed(marks["each"], inner, (*place, "*"), level + 1)
@@ -103,22 +109,28 @@ class Masking:
         shown = []
         for number, key in enumerate(path):
             below = self._below(marks, {}, key) if marks is not None and isinstance(key, str) else None
-            if below is not None and number < _PATH_KEYS:
-                shown.append(key)
+            if key == _ABSENT or (below is not None and number < _PATH_KEYS):
+                shown.append(self._shown(key))
             else:
                 shown.append(self._hidden(key, (*place, KEY)))
             # A stand-in's path leads on; without stand-ins nothing below a masked key is known.
             marks = below if self.stand_in is None or below is not None else (marks or {}).get("each")
         return shown
 
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, str):
+            self.shown_texts.add(value)
+        return value
+
     def _hidden(self, value: Any, place: Path) -> Any:
         if self.stand_in is None:
             self.masked.add(place)
             return MASKED
-        if value is None:
-            return None  # where nothing stands shows anyway
+        if value is None or value == "":
+            return value
         if isinstance(value, str):
             self.replaced.add(place)
+            self.hidden_texts.add(value)
             return self.stand_in(value)
         if isinstance(value, Mapping):
             return {

@@ -87,6 +87,8 @@ class Redacted:
             return "no"
         if not any(_decides(place) for place in masking.replaced):
             return "exactly"
+        if masking.shown_texts & masking.hidden_texts:
+            return "no"  # a text that is shown here and has a stand-in there is no longer the same
         schema = self._parameters(record.input.domain, record.input.action.tool)
         asked = (record.input.action.arguments, shown["input"]["action"]["arguments"])
         fits = {schema.is_valid(arguments) for arguments in asked} if schema is not None else {True}

@@ -16,6 +16,7 @@ PINNED: Final = "1.22.3"
 OLDEST: Final = (1, 10, 0)
 EXCLUDED: Final = frozenset({(1, 20, 0), (1, 21, 0)})
 
+_PLAIN = re.compile(r"[0-9A-Za-z.+-]{0,40}")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?")
 
 
@@ -32,6 +33,7 @@ def check_version(version: str, where: str) -> None:
     match = _VERSION.fullmatch(version)
     numbers = tuple(int(part) for part in match.groups()[:3]) if match else None
     if numbers is None or numbers < OLDEST or numbers in EXCLUDED:
+        told = repr(version) if _PLAIN.fullmatch(version) else "that is none"
         raise EnginePolicies(
-            f"{where} is version {version!r}, which is not supported; use 1.10 or later, but not 1.20.0 or 1.21.0"
+            f"{where} is version {told}, which is not supported; use 1.10 or later, but not 1.20.0 or 1.21.0"
         )

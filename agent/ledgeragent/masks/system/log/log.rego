@@ -152,6 +152,8 @@ _step(marks, path, place) := _marks({"marks": marks, "value": {}}, path[place]) 
 
 _path_key(steps, place, key) := key if {
 	_marks({"marks": steps[place], "value": {}}, key) != null
+} else := "?" if {
+	key == "?" # no key, but whatever is not there
 } else := _masked
 
 _fits(checks, value) if {

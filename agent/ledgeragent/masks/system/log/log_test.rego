@@ -187,6 +187,7 @@ test_the_keys_of_a_path_are_shown_as_far_as_the_ledger_shows_them if {
 		["ada", "#1"],
 		["orders", "#1", "status", "x", "x", "x", "x", "x", "x"],
 		["orders", 1, {"a": 1}],
+		["people", "ada", "?"],
 		"orders",
 		5,
 	]}).stale == [
@@ -196,6 +197,7 @@ test_the_keys_of_a_path_are_shown_as_far_as_the_ledger_shows_them if {
 		["(masked)", "(masked)"],
 		array.concat(["orders", "#1", "status"], ["(masked)" | some _ in numbers.range(1, 6)]),
 		["orders", "(masked)", "(masked)"],
+		["people", "(masked)", "?"],
 		"(masked)",
 		"(masked)",
 	]
