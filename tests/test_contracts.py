@@ -64,7 +64,11 @@ DECISION: dict[str, Any] = {
         }
     ],
     "obligations": [],
-    "policy": {"revision": "sha256:0"},
+    "policy": {
+        "revision": "sha256:0",
+        "gate": "sha256:1",
+        "sequence": {"domain": 3, "gate": 2, "overrides": 0, "floor": 1, "freeze": 0},
+    },
 }
 RECORD: dict[str, Any] = {
     "contract": "ledgeragent.record/1",
@@ -221,6 +225,10 @@ def test_both_agree_on_whatever_became_of_a_valid_document(data: st.DataObject) 
         ("decision", DECISION, "findings/0/paths/0", []),
         ("decision", DECISION, "extra", True),
         ("decision", DECISION, "policy/revision", ""),
+        ("decision", DECISION, "policy/gate", ...),
+        ("decision", DECISION, "policy/sequence/floor", ...),
+        ("decision", DECISION, "policy/sequence/freeze", -1),
+        ("decision", DECISION, "policy/sequence/other", 1),
         ("gate_input", GATE_INPUT, "domain", "../retail"),
         ("gate_input", GATE_INPUT, "session/now", "2024-05-15T15:00:00"),
         ("gate_input", GATE_INPUT, "session/now", "2024-05-15T15:00:00Z\n"),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ledgeragent.domain import Domain, LedgerSchema, is_plain_pattern
 from ledgeragent.errors import BadInput, DomainError
 from ledgeragent.parsers import load_parser
-from ledgeragent.policies import REGO, SCHEMAS, read_rego, revision
+from ledgeragent.parts import domain_part
+from ledgeragent.policies import REGO, read_rego, sources_digest
 from support import toy
 from support.toy import SCHEMA, TOOLS, but
 
@@ -45,9 +46,9 @@ def test_parts_that_agree_load(toy_domain: Domain) -> None:
 
 
 def test_what_opa_is_told_of_a_domain_is_bare_sorted_and_closed(toy_domain: Domain) -> None:
-    declared = toy_domain.declared("sha256:0")["declared"]
+    declared = toy_domain.declared()
     assert declared["optional"] == [["people", "*", "cards", "*"], ["people", "*", "nick"]]
-    assert (declared["protected"], declared["revision"]) == (["toy.enough"], "sha256:0")
+    assert declared["protected"] == ["toy.enough"]
     assert declared["tools"]["pay"] == {
         "effect": "write",
         "guarded_by": ["common.once", "toy.enough"],
@@ -267,7 +268,7 @@ def test_a_write_may_be_unguarded_when_somebody_answers_for_it(tmp_path: Path) -
     )
     page = PAGE.replace('\t"toy.enough": 2,\n', "")
     domain = toy.load(tmp_path, tools=tools, rego={"toy.rego": page})
-    assert domain.declared("r")["declared"]["tools"]["pay"]["unguarded"] is True
+    assert domain.declared()["tools"]["pay"]["unguarded"] is True
 
 
 def test_without_a_policy_folder_only_the_two_files_are_held_together(tmp_path: Path) -> None:
@@ -324,16 +325,16 @@ def test_a_parser_is_a_function_of_a_module() -> None:
             load_parser(name)
 
 
-# The revision ----------------------------------------------------------------------------------------------------
+# The digest of the sources ---------------------------------------------------------------------------------------
 
 
 @given(st.sampled_from(["data.json", "enough/enough_test.rego", "notes.txt"]), st.text("ab", min_size=1))
-def test_what_decides_nothing_leaves_the_revision_as_it_is(name: str, text: str) -> None:
+def test_what_decides_nothing_leaves_the_digest_as_it_is(name: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         folders = toy.write(Path(folder))
-        before = revision(folders["rego"], folders["schemas"])
+        before = sources_digest(folders["rego"], folders["schemas"])
         (folders["rego"] / "ledgeragent" / "toy" / name).write_text(text)
-        assert revision(folders["rego"], folders["schemas"]) == before
+        assert sources_digest(folders["rego"], folders["schemas"]) == before
 
 
 @pytest.mark.parametrize(
@@ -346,20 +347,20 @@ def test_what_decides_nothing_leaves_the_revision_as_it_is(name: str, text: str)
         "schemas/toy/ledger.schema.json",
     ],
 )
-def test_whatever_decides_changes_the_revision(tmp_path: Path, name: str) -> None:
+def test_whatever_decides_changes_the_sources_digest(tmp_path: Path, name: str) -> None:
     folders = toy.write(tmp_path)
-    before = revision(folders["rego"], folders["schemas"])
+    before = sources_digest(folders["rego"], folders["schemas"])
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("changed")
-    changed = revision(folders["rego"], folders["schemas"])
+    changed = sources_digest(folders["rego"], folders["schemas"])
     assert changed != before
     (tmp_path / name).rename(tmp_path / f"{name}.json")
-    assert revision(folders["rego"], folders["schemas"]) not in (before, changed)
+    assert sources_digest(folders["rego"], folders["schemas"]) not in (before, changed)
 
 
-def test_a_folder_without_policies_has_no_revision(tmp_path: Path) -> None:
+def test_a_folder_without_policies_has_no_sources_digest(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no \.rego files under .* name the bundle root"):
-        revision(tmp_path, tmp_path)
+        sources_digest(tmp_path, tmp_path)
 
 
 def test_a_page_is_read_without_an_engine(tmp_path: Path) -> None:
@@ -372,4 +373,5 @@ def test_retail_has_the_sixteen_tools_and_its_generated_data(retail_domain: Doma
     writes = sorted(name for name in retail_domain.tools if retail_domain.is_write(name))
     assert (len(retail_domain.tools), len(writes)) == (16, 7)
     written = json.loads((REGO / "ledgeragent" / "retail" / "data.json").read_text(encoding="utf-8"))
-    assert written == retail_domain.declared(revision(REGO, SCHEMAS))
+    stamp = {"revision": domain_part(REGO, retail_domain).revision, "sequence": 0}
+    assert written == {"declared": {**retail_domain.declared(), **stamp}}

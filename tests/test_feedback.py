@@ -11,7 +11,7 @@ import pytest
 from ledgeragent.contracts import Decision, Finding
 from ledgeragent.domain import Domain
 from ledgeragent.feedback import SuggestedRead, failure_message, model_message, suggested_reads, user_message
-from ledgeragent.gate import Gate
+from ledgeragent.gate import NUMBERED, Gate
 from ledgeragent.session import Call, Session
 from support import retail, toy
 from support.retail import cancel, propose
@@ -55,7 +55,7 @@ def decision(verdict: str, *findings: dict[str, Any]) -> Decision:
             "predicates": sorted({one["predicate"] for one in findings}),
             "overrides": [],
             "obligations": [],
-            "policy": {"revision": "r"},
+            "policy": {"revision": "r", "gate": "g", "sequence": dict.fromkeys(NUMBERED, 0)},
         }
     )
 

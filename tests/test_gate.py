@@ -19,8 +19,9 @@ from ledgeragent import gate as gate_module
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.errors import DECISION_CODES, ENGINE_CODES, BadInput, EngineError, EngineTimeout
-from ledgeragent.gate import Failure, Gate, Judged
-from ledgeragent.policies import COMPILED
+from ledgeragent.gate import NUMBERED, OWN, Failure, Gate, Judged
+from ledgeragent.parts import domain_part, gate_part
+from ledgeragent.policies import COMPILED, REGO
 from ledgeragent.session import Session
 from support import retail, toy
 from support.engines import Meddled, finding
@@ -123,10 +124,7 @@ NOT_ACCEPTED: dict[str, tuple[str, Answer]] = {
     ),
     "another revision": ("decision.revision", lambda answer: but(answer, ("policy/revision", "sha256:other"))),
     "no revision at all": ("decision.revision", lambda answer: but(answer, ("policy/revision", "none"))),
-    **{
-        f"an allow that {gate_id} only watches": ("decision.schema", watched_by(gate_id))
-        for gate_id in ("gate.input", "gate.tool", "gate.arguments", "gate.unguarded", "gate.loop")
-    },
+    **{f"an allow that {gate_id} only watches": ("decision.schema", watched_by(gate_id)) for gate_id in sorted(OWN)},
 }
 
 
@@ -322,10 +320,109 @@ def test_proving_asks_the_engine_in_use_now_and_not_the_memory_of_an_earlier_pro
         gate.prove()
 
 
-def test_only_the_pinned_revision_decides(gate_over: GateOver, gate: Gate, cancel: dict[str, Any]) -> None:
-    own = gate.prove()
-    assert gate_over(lambda answer: answer, pin=own)[0].judge(cancel).verdict == "allow"
-    assert blocked(gate_over(lambda answer: answer, pin="sha256:pinned")[0].judge(cancel)) == "decision.pin"
+def test_a_new_gate_is_proved_before_its_first_decision_counts(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    assert gate.judge(cancel).verdict == "allow"
+    engine.asked.clear()
+    engine.change = lambda _, answer: but(answer, ("policy/gate", "sha256:second"))
+    assert gate.judge(cancel).verdict == "allow"
+    assert engine.asked[:2] == ["decision", "proof"]
+    engine.change = lambda rule, answer: but(
+        _unproved_blocks(answer) if rule == "proof" else answer, ("policy/gate", "sha256:third")
+    )
+    assert blocked(gate.judge(cancel)) == "decision.proof"
+
+
+def test_a_decision_by_one_gate_and_a_proof_by_another_is_no_proof(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    gate, _ = gate_over(lambda answer: but(answer, ("policy/gate", "sha256:other")))
+    assert blocked(gate.judge(cancel)) == "decision.revision"
+
+
+# Pins and sequence numbers ---------------------------------------------------------------------------------------
+
+
+def test_only_pinned_revisions_of_domain_and_gate_decide(
+    gate_over: GateOver, gate: Gate, cancel: dict[str, Any]
+) -> None:
+    shown = gate.in_use()
+    both, more = {shown.revision, shown.gate}, {shown.revision, shown.gate, "sha256:next"}
+    assert [gate_over(lambda answer: answer, pin=pin)[0].judge(cancel).verdict for pin in (both, more)] == ["allow"] * 2
+    for pin in ({shown.revision}, [shown.gate], ("sha256:next",)):
+        assert blocked(gate_over(lambda answer: answer, pin=pin)[0].judge(cancel)) == "decision.pin"
+
+
+def numbered(**numbers: int) -> Answer:
+    """A decision of policies that bear these sequence numbers."""
+    changes = [(f"policy/sequence/{part}", number) for part, number in numbers.items()]
+    return lambda answer: but(answer, *changes)
+
+
+@pytest.mark.parametrize("part", NUMBERED)
+def test_below_the_minimum_nothing_decides(gate_over: GateOver, cancel: dict[str, Any], part: str) -> None:
+    for number, expected in ((0, None), (6, None), (7, "allow"), (8, "allow")):
+        judged = gate_over(numbered(**{part: number}), minimum={part: 7})[0].judge(cancel)
+        if expected is None:
+            assert blocked(judged) == "decision.pin"
+            assert judged.failure is not None
+            assert judged.failure.message == (
+                f"the {part} in use has sequence number {number}, which is below 7, the minimum"
+            )
+        else:
+            assert judged.verdict == expected
+
+
+@pytest.mark.parametrize("part", NUMBERED)
+def test_a_gate_never_goes_back_behind_a_number_it_has_seen(
+    gate_over: GateOver, cancel: dict[str, Any], part: str
+) -> None:
+    gate, engine = gate_over(numbered(**{part: 3}))
+    assert gate.judge(cancel).verdict == "allow"
+    for number, code in ((5, None), (4, "decision.pin"), (0, "decision.pin"), (5, None), (6, None)):
+        engine.change = lambda _, answer, number=number: numbered(**{part: number})(answer)  # type: ignore[misc]
+        judged = gate.judge(cancel)
+        assert (blocked(judged) if code else judged.verdict) == (code or "allow")
+
+
+def test_numbers_of_decisions_that_were_not_accepted_do_not_count(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    gate, engine = gate_over(lambda answer: numbered(domain=9)(but(answer, ("predicates", []))))
+    assert blocked(gate.judge(cancel)) == "decision.predicates"
+    engine.change = lambda _, answer: answer
+    assert gate.judge(cancel).verdict == "allow"
+
+
+def test_an_answer_that_was_overtaken_is_asked_for_once_more(gate_over: GateOver, cancel: dict[str, Any]) -> None:
+    numbers = iter([7, 6, 7, 6, 6])
+    gate, engine = gate_over(lambda answer: numbered(domain=next(numbers))(answer))
+    assert [gate.judge(cancel).verdict, gate.judge(cancel).verdict] == ["allow", "allow"]
+    assert blocked(gate.judge(cancel)) == "decision.pin"
+    assert engine.asked.count("decision") == 5
+
+
+def test_what_is_in_use_is_said_and_held_against_pin_and_minimum(gate_over: GateOver) -> None:
+    shown = gate_over(numbered(freeze=2))[0].in_use()
+    assert (shown.sequence.freeze, shown.sequence.domain) == (2, 0)
+    with pytest.raises(
+        BadInput, match=r"^decision\.pin: the domain's revision in use, sha256:[0-9a-f]{64}, is not pinned$"
+    ):
+        gate_over(lambda answer: answer, pin=["sha256:other"])[0].in_use()
+    with pytest.raises(BadInput, match=r"^decision\.pin: the floor in use has sequence number 0, which is below 1"):
+        gate_over(lambda answer: answer, minimum={"floor": 1})[0].in_use()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"pin": "sha256:one"}, "pin a set of revisions"),
+        ({"pin": []}, "accepts nothing"),
+        ({"minimum": {"retail": 1}}, "give a number from 1 for domain, gate, overrides, floor, freeze"),
+        ({"minimum": {"domain": 0}}, "give a number from 1"),
+    ],
+)
+def test_pins_and_minimums_that_could_not_be_meant_are_refused(
+    gate_over: GateOver, options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        gate_over(lambda answer: answer, **options)
 
 
 def test_many_threads_at_once_prove_once_and_agree(gate_over: GateOver, cancel: dict[str, Any]) -> None:
@@ -475,5 +572,5 @@ def test_vectors_that_are_no_json_are_refused(
 
 
 def test_the_shipped_vectors_hold_for_the_shipped_policies(gate: Gate) -> None:
-    manifest = json.loads((COMPILED / "manifest.json").read_text(encoding="utf-8"))
-    assert gate.prove() == manifest["revision"]
+    assert gate.prove() == domain_part(REGO, gate.domain).revision
+    assert gate.in_use().gate == gate_part(REGO).revision

@@ -34,7 +34,8 @@ from ledgeragent.engine import Engine, find_opa
 from ledgeragent.errors import BadInput, EngineError, LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
-from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains, revision
+from ledgeragent.parts import gate_part
+from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains
 from ledgeragent.replay import Replay, Tally
 from ledgeragent.terminal import print_tally
 
@@ -313,7 +314,7 @@ def doctor(
     line(True, "ledgeragent", __version__)
     line(True, "opa on this machine", str(find_opa() or "none (the embedded engine needs none)"))
     if policies.is_dir():
-        _try(line, "policies", lambda: f"{policies}, revision {revision(policies, schemas)}")
+        _try(line, "policies", lambda: f"{policies}, gate {gate_part(policies).revision}")
     with Gates(engine, policies, schemas, overrides) as gates:
         if _try(line, f"engine {engine}", lambda: _describe(gates.open())):
             for name in domains(schemas):

@@ -27,6 +27,8 @@ from ledgeragent.catalogue import as_markdown, read_catalogue
 from ledgeragent.contracts import (
     Decision,
     DecisionRecord,
+    FloorFile,
+    FreezeFile,
     GateInput,
     OutcomeRecord,
     OverridesFile,
@@ -38,7 +40,8 @@ from ledgeragent.engine.local import find_opa, opa_version
 from ledgeragent.engine.versions import PINNED
 from ledgeragent.errors import LedgerAgentError
 from ledgeragent.page import page_of
-from ledgeragent.policies import COMPILED, REGO, SCHEMAS, compiled_for, domains, revision
+from ledgeragent.parts import GATE, data_file, domain_part, gate_part
+from ledgeragent.policies import COMPILED, REGO, SCHEMAS, compiled_for, domains, sources_digest
 
 CONTRACTS: Final[Mapping[str, Any]] = {
     "gate_input": GateInput,
@@ -46,6 +49,8 @@ CONTRACTS: Final[Mapping[str, Any]] = {
     "tools": ToolsFile,
     "record": DecisionRecord | OutcomeRecord,
     "overrides": OverridesFile,
+    "floor": FloorFile,
+    "freeze": FreezeFile,
 }
 """Contract name → the model that its schema is made of."""
 
@@ -143,16 +148,18 @@ def page_texts(sources: Sources) -> dict[Path, str]:
 
 
 def data_texts(sources: Sources) -> dict[Path, str]:
-    """Each domain's `data.json`.
+    """The gate's and each domain's `data.json`.
 
     Raises:
         DomainError: when a domain's parts disagree.
+        BadInput: when there is no shared gate.
     """
-    now = revision(sources.rego, sources.schemas)
-    return {
-        sources.rego / "ledgeragent" / name / "data.json": fitted(_load(name, sources).declared(now)) + "\n"
-        for name in domains(sources.schemas)
-    }
+    gate = gate_part(sources.rego)
+    texts = {sources.rego / data_file(GATE): fitted({"build": gate.stamped()[GATE]["build"]}) + "\n"}
+    for name in domains(sources.schemas):
+        part = domain_part(sources.rego, _load(name, sources))
+        texts[sources.rego / data_file(name)] = fitted({"declared": part.stamped()[name]["declared"]}) + "\n"
+    return texts
 
 
 def _load(name: str, sources: Sources) -> Domain:
@@ -179,7 +186,7 @@ def compiled_files(sources: Sources, opa: Path, version: str) -> dict[Path, byte
         },
         "entrypoints": entrypoints,
         "opa": version,
-        "revision": revision(sources.rego, sources.schemas),
+        "sources": sources_digest(sources.rego, sources.schemas),
         "wasm": _sha256(wasm),
     }
     return {

@@ -183,6 +183,8 @@ class SettingOverride(_Accounted):
 class DomainOverrides(Contract):
     """What a deployment changes in one domain."""
 
+    sequence: Count = 0
+    """The number of this version; a host never goes back to a lower one. 0: not numbered."""
     predicates: dict[Name, PredicateOverride] = Field(default_factory=dict)
     settings: dict[Name, SettingOverride] = Field(default_factory=dict)
 
@@ -193,10 +195,75 @@ class OverridesFile(RootModel[dict[DomainName, DomainOverrides]]):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
+class Accountable(Contract):
+    """Who answers for an exception or a demand, and why there is one."""
+
+    owner: Name
+    reason: Name
+
+
+class Demand(Accountable):
+    """Predicates that an organisation wants to see judge a tool."""
+
+    predicates: Annotated[list[Name], Field(min_length=1)]
+
+
+class DomainFloor(Contract):
+    """What an organisation demands of one domain."""
+
+    sequence: Count = 0
+    """The number of this version; a host never goes back to a lower one. 0: not numbered."""
+    tools: dict[Name, Demand] = Field(default_factory=dict)
+    """By tool; `*` stands for every write."""
+    settings: dict[Name, Accountable] = Field(default_factory=dict)
+    """Settings that no deployment may replace."""
+
+
+class FloorFile(RootModel[dict[DomainName, DomainFloor]]):
+    """The policy data `ledgeragent_floor`, by domain."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Frozen(Accountable):
+    """A tool that is stopped."""
+
+    since: Date
+
+
+class DomainFreeze(Contract):
+    """What is stopped in one domain."""
+
+    sequence: Count = 0
+    """The number of this version; a host never goes back to a lower one. 0: not numbered."""
+    tools: dict[Name, Frozen]
+    """By tool; `*` stands for every write."""
+
+
+class FreezeFile(RootModel[dict[DomainName, DomainFreeze]]):
+    """The policy data `ledgeragent_freeze`, by domain."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class SequenceShown(Contract):
+    """The numbers of everything that decided and can be numbered; 0: not numbered, or not there."""
+
+    domain: Count
+    gate: Count
+    overrides: Count
+    floor: Count
+    freeze: Count
+
+
 class PolicyShown(Contract):
     """Which policies decided."""
 
     revision: Name
+    """Digest of the domain's own part of the policies."""
+    gate: Name
+    """Digest of the shared gate and the common predicates."""
+    sequence: SequenceShown
 
 
 class Decision(Contract):
@@ -313,13 +380,6 @@ class WriteTool(Contract):
     unguarded: Accountable | None = None
     facts: list[FactRule] = Field(default_factory=list)
     """Used only where the domain sets `absorb_write_returns`."""
-
-
-class Accountable(Contract):
-    """Who answers for an exception, and why it is one."""
-
-    owner: Name
-    reason: Name
 
 
 class EffectlessTool(Contract):

@@ -287,16 +287,13 @@ class Domain:
         declared = self.tools.get(tool)
         return tuple(sorted(declared.guarded_by)) if isinstance(declared, WriteTool) else ()
 
-    def declared(self, revision: str) -> dict[str, Any]:
-        """The domain's generated policy data: what OPA alone needs to check tools and arguments."""
+    def declared(self) -> dict[str, Any]:
+        """What OPA alone needs to check tools and arguments: the domain's generated policy data, not yet stamped."""
         return {
-            "declared": {
-                "log": dict(self.log),
-                "optional": self.schema.optional(),
-                "protected": sorted(self.file.protected),
-                "revision": revision,
-                "tools": {name: _declared_tool(tool) for name, tool in sorted(self.tools.items())},
-            }
+            "log": dict(self.log),
+            "optional": self.schema.optional(),
+            "protected": sorted(self.file.protected),
+            "tools": {name: _declared_tool(tool) for name, tool in sorted(self.tools.items())},
         }
 
 

@@ -1,9 +1,10 @@
 """The gate on the host's side: asks the policy decision point and believes only an answer that proves itself.
 
 A decision is accepted only if it fits its contract, echoes the request, lists exactly the predicates that guard the
-tool, agrees with its own findings, and carries a revision that was proved: before the first decision, and again for
-every revision seen for the first time, the domain's vectors are run against the very engine in use. Everything else is
-a block with an error of a closed list. There is no switch for failing open.
+tool, agrees with its own findings, and was made with policies that were proved: before the first decision, and again
+for every revision of the domain or of the shared gate seen for the first time, the domain's vectors are run against the
+very engine in use. Policies that are not pinned, or older than some already seen, are refused. Everything else is a
+block with an error of a closed list. There is no switch for failing open.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ledgeragent.contracts import Decision, Verdict, described
+from ledgeragent.contracts import Decision, PolicyShown, SequenceShown, Verdict, described
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.engine.base import answer_of
@@ -32,12 +34,15 @@ from ledgeragent.policies import SCHEMAS
 VECTORS: Final = "ledgeragent.vectors/1"
 _NOT_JUDGED: Final = frozenset({"gate.input", "gate.tool", "gate.arguments"})
 """Findings after which no predicate is judged; none of them can be part of an allow."""
-_OWN: Final = _NOT_JUDGED | {"gate.unguarded", "gate.loop"}
+OWN: Final = _NOT_JUDGED | {"gate.unguarded", "gate.loop", "gate.floor", "gate.frozen"}
 """Ids of the gate itself; no override reaches them."""
+NUMBERED: Final = tuple(SequenceShown.model_fields)
+"""What can bear a sequence number, and so have a minimum."""
 _RANK: Final[Mapping[str, int]] = {"allow": 0, "revise": 1, "block": 2}
 _PROOF_SECONDS: Final = 30.0
 """A proof that takes longer fails; decisions wait for it."""
 _ID: Final = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
+_REVISION: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _log = logging.getLogger(__name__)
 
 
@@ -68,40 +73,60 @@ class Judged:
     decision_id: str | None = None
 
 
+_Proved = tuple[str, str]
+"""Revisions of the domain's policies and of the shared gate: what a proof holds for."""
+
+
 class _NotAccepted(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.failure = Failure(code, message)
+        self.logged: str | None = None
 
 
 class Gate:
     """Judges calls of one domain with one engine. Thread-safe; serves any number of sessions."""
 
-    def __init__(self, domain: Domain, engine: Engine, *, vectors: Path | None = None, pin: str | None = None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        engine: Engine,
+        *,
+        vectors: Path | None = None,
+        pin: Collection[str] | None = None,
+        minimum: Mapping[str, int] | None = None,
+    ) -> None:
         """Prepare a gate; nothing is asked yet.
 
         Args:
             domain: the loaded domain.
             engine: the policy decision point.
             vectors: the domain's vectors file; default: the shipped one.
-            pin: the only revision to accept (`sha256:…`), or None.
+            pin: the only revisions to accept (`sha256:…`), those of the domain and of the shared gate; None: any that
+                is proved.
+            minimum: the least sequence number to accept of `domain`, `gate`, `overrides`, `floor` or `freeze`. Whatever
+                it says, a gate never goes back behind a number that it has seen.
 
         Raises:
-            BadInput: when there are no vectors: a gate that cannot be proved is not built.
+            BadInput: when there are no vectors (a gate that cannot be proved is not built), or pin or minimum could not
+                be meant.
         """
         self.domain = domain
         self.engine = engine
-        self._pin = pin
+        self._pin = _pinned(pin)
+        self._minimum = _least(minimum or {})
+        self._highest = dict.fromkeys(NUMBERED, 0)
         self._vectors = load_vectors(vectors or SCHEMAS / "vectors" / f"{domain.name}.json", domain)
-        self._proved: set[str] = set()
-        self._refused: dict[str, Failure] = {}
-        self._under_way: Future[str] | None = None
+        self._proved: set[_Proved] = set()
+        self._refused: dict[_Proved, Failure] = {}
+        self._under_way: Future[_Proved] | None = None
         self._lock = threading.Lock()
+        self._counting = threading.Lock()
 
     @property
     def revisions(self) -> frozenset[str]:
-        """Revisions that were proved with this engine."""
-        return frozenset(self._proved)
+        """Revisions of the domain's policies that were proved with this engine."""
+        return frozenset(own for own, _ in self._proved)
 
     def judge(self, gate_input: Mapping[str, Any]) -> Judged:
         """Ask for one decision.
@@ -117,14 +142,13 @@ class Gate:
         try:
             if not self._proved:
                 self._prove(expected=None)
-            answer = answer_of(self.engine, self.domain.name, "decision", gate_input)
-            logged = answer.decision_id
-            decision = _asked(answer.value, gate_input)
-            if decision.policy.revision not in self._proved:
-                self._prove(expected=decision.policy.revision)
+            decision, logged = self._ask_in_force(gate_input)
+            if _policies(decision) not in self._proved:
+                self._prove(expected=_policies(decision))
             self._check_against(decision, gate_input)
+            self._count(decision.policy.sequence)
         except _NotAccepted as error:
-            return self._failed(error.failure, started, logged)
+            return self._failed(error.failure, started, error.logged or logged)
         except EngineError as error:
             return self._failed(Failure(error.code, str(error)), started)
         except BadInput as error:
@@ -142,16 +166,62 @@ class Gate:
             BadInput: when a vector does not hold; the message names the first.
         """
         try:
-            return self._proof()[0]
+            return self._proof()[0][0]
         except _NotAccepted as error:
-            raise BadInput(str(error)) from None
+            raise BadInput(f"{error.failure.code}: {error}") from None
+
+    def in_use(self) -> PolicyShown:
+        """Which policies the engine decides with now, freeze, floor and overrides included.
+
+        Raises:
+            EngineError: when the engine gives no answer.
+            BadInput: when they are not pinned, or older than they must be.
+        """
+        asked = next(one["input"] for one in self._vectors if one["decision"]["verdict"] == "allow")
+        try:
+            return self._ask_in_force(asked)[0].policy
+        except _NotAccepted as error:
+            raise BadInput(f"{error.failure.code}: {error}") from None
 
     def _failed(self, failure: Failure, started: float, logged: str | None = None) -> Judged:
         return Judged("block", None, failure, _since(started), logged)
 
+    def _ask_in_force(self, gate_input: Mapping[str, Any]) -> tuple[Decision, str | None]:
+        """The decision, made with policies that may decide, and its id in OPA's own log."""
+        decision, logged = self._ask(gate_input)
+        if self._behind(decision.policy.sequence, self._highest):
+            # Another thread may have seen newer policies while this answer was on its way.
+            decision, logged = self._ask(gate_input)
+        with _logged_as(logged):
+            self._check_policy(decision.policy)
+        return decision, logged
+
+    def _ask(self, gate_input: Mapping[str, Any]) -> tuple[Decision, str | None]:
+        answer = answer_of(self.engine, self.domain.name, "decision", gate_input)
+        with _logged_as(answer.decision_id):
+            return _asked(answer.value, gate_input), answer.decision_id
+
+    def _check_policy(self, shown: PolicyShown) -> None:
+        for what, revision in (("domain", shown.revision), ("gate", shown.gate)):
+            if self._pin is not None and revision not in self._pin:
+                raise _NotAccepted("decision.pin", f"the {what}'s revision in use, {_shown(revision)}, is not pinned")
+        for least, why in ((self._minimum, "the minimum"), (self._highest, "a number already seen")):
+            for part in self._behind(shown.sequence, least):
+                raise _NotAccepted(
+                    "decision.pin",
+                    f"the {part} in use has sequence number {getattr(shown.sequence, part)}, "
+                    f"which is below {least[part]}, {why}",
+                )
+
+    @staticmethod
+    def _behind(shown: SequenceShown, least: Mapping[str, int]) -> list[str]:
+        return [part for part in NUMBERED if getattr(shown, part) < least.get(part, 0)]
+
+    def _count(self, shown: SequenceShown) -> None:
+        with self._counting:
+            self._highest = {part: max(seen, getattr(shown, part)) for part, seen in self._highest.items()}
+
     def _check_against(self, decision: Decision, gate_input: Mapping[str, Any]) -> None:
-        if self._pin is not None and decision.policy.revision != self._pin:
-            raise _NotAccepted("decision.pin", f"the decision was not made with {self._pin}, which alone is accepted")
         tool = _tool(gate_input)
         if decision.verdict == "allow" and tool not in self.domain.tools:
             raise _NotAccepted("decision.predicates", "the tool is not declared here, yet the decision allows it")
@@ -163,14 +233,14 @@ class Gate:
                 f"{_names(decision.predicates)}",
             )
 
-    def _prove(self, expected: str | None) -> None:
+    def _prove(self, expected: _Proved | None) -> None:
         """Have `expected` proved, or with None whatever revision is in use."""
         while not (self._proved if expected is None else expected in self._proved):
-            revision, own = self._proof()
-            if own and expected not in (None, revision):
-                raise _NotAccepted("decision.revision", "a decision came of another revision than the one in use")
+            found, own = self._proof()
+            if own and expected not in (None, found):
+                raise _NotAccepted("decision.revision", "a decision came of other policies than those in use")
 
-    def _proof(self) -> tuple[str, bool]:
+    def _proof(self) -> tuple[_Proved, bool]:
         """The revision proved now, and whether this caller ran the proof: those who come meanwhile share its outcome.
 
         One after the other, each would wait for the engine's budget again when it does not answer.
@@ -181,9 +251,9 @@ class Gate:
         if running is not None:
             return running.result(), False
         try:
-            revision = self._run_vectors()
-            self._proved.add(revision)
-            proof.set_result(revision)
+            found = self._run_vectors()
+            self._proved.add(found)
+            proof.set_result(found)
         except Exception as error:
             proof.set_exception(error)
             raise
@@ -193,11 +263,11 @@ class Gate:
         finally:
             with self._lock:
                 self._under_way = None
-        _log.info("%s: %d vectors hold for revision %s", self.domain.name, len(self._vectors), revision)
-        return revision, True
+        _log.info("%s: %d vectors hold for %s", self.domain.name, len(self._vectors), _revisions(found))
+        return found, True
 
-    def _run_vectors(self) -> str:
-        revisions: set[str] = set()
+    def _run_vectors(self) -> _Proved:
+        found: set[_Proved] = set()
         deadline = time.monotonic() + _PROOF_SECONDS
         for vector in self._vectors:
             if time.monotonic() > deadline:
@@ -206,9 +276,9 @@ class Gate:
             decision = _as_decision(self.engine.evaluate(self.domain.name, "proof", asked))
             if not _echoes(decision, asked):
                 raise _NotAccepted("decision.request", "the engine answered another request while it was being proved")
-            revisions.add(decision.policy.revision)
-            if decision.policy.revision in self._refused:
-                raise _NotAccepted("decision.proof", self._refused[decision.policy.revision].message)
+            found.add(_policies(decision))
+            if _policies(decision) in self._refused:
+                raise _NotAccepted("decision.proof", self._refused[_policies(decision)].message)
             answered = decision.model_dump(exclude={"request", "policy"})
             if answered != vector["decision"]:
                 failure = Failure(
@@ -216,11 +286,11 @@ class Gate:
                     f"the policies in use do not decide vector {vector['name']!r} as {self.domain.name} must "
                     f"(verdict {decision.verdict}, expected {vector['decision']['verdict']}); nothing is let through",
                 )
-                self._refused[decision.policy.revision] = failure
+                self._refused[_policies(decision)] = failure
                 raise _NotAccepted(failure.code, failure.message)
-        if len(revisions) != 1:
-            raise _NotAccepted("decision.revision", "the revision changed while it was being proved; ask again")
-        return revisions.pop()
+        if len(found) != 1:
+            raise _NotAccepted("decision.revision", "the policies changed while they were being proved; ask again")
+        return found.pop()
 
 
 class ShadowGate:
@@ -246,6 +316,44 @@ class ShadowGate:
         return self._gate.judge(gate_input)
 
 
+def _policies(decision: Decision) -> _Proved:
+    return decision.policy.revision, decision.policy.gate
+
+
+def _revisions(proved: _Proved) -> str:
+    return f"revision {_shown(proved[0])} with gate {_shown(proved[1])}"
+
+
+def _shown(revision: str) -> str:
+    """A revision for messages; what is none can be any text of an engine's."""
+    return revision if _REVISION.fullmatch(revision) else "(no digest)"
+
+
+@contextmanager
+def _logged_as(decision_id: str | None) -> Iterator[None]:
+    """What is not accepted in here has this id in OPA's own log."""
+    try:
+        yield
+    except _NotAccepted as error:
+        error.logged = decision_id
+        raise
+
+
+def _pinned(pin: Collection[str] | None) -> frozenset[str] | None:
+    if isinstance(pin, str):
+        raise BadInput("pin a set of revisions: the domain's and the gate's, not one text")
+    if pin is not None and not pin:
+        raise BadInput("an empty set of pins accepts nothing; give the revisions of domain and gate")
+    return None if pin is None else frozenset(pin)
+
+
+def _least(minimum: Mapping[str, int]) -> Mapping[str, int]:
+    for part, number in minimum.items():
+        if part not in NUMBERED or number < 1:
+            raise BadInput(f"minimum {part!r}: {number!r}: give a number from 1 for {', '.join(NUMBERED)}")
+    return dict(minimum)
+
+
 def _as_decision(answer: Any) -> Decision:
     try:
         decision = Decision.model_validate(answer)
@@ -254,9 +362,9 @@ def _as_decision(answer: Any) -> Decision:
     worst = max((_RANK[one.verdict] for one in decision.findings if one.mode == "enforce"), default=0)
     if _RANK[decision.verdict] != worst:
         raise _NotAccepted("decision.schema", f"the verdict {decision.verdict} does not follow from its findings")
-    if any(one.predicate in _OWN and one.mode != "enforce" for one in decision.findings):
+    if any(one.predicate in OWN and one.mode != "enforce" for one in decision.findings):
         raise _NotAccepted("decision.schema", "a finding of the gate itself is in shadow, which nothing may do")
-    if not _ids(decision) <= {*decision.predicates, *_OWN}:
+    if not _ids(decision) <= {*decision.predicates, *OWN}:
         raise _NotAccepted("decision.schema", "the decision has findings of predicates it does not list")
     return decision
 
@@ -315,11 +423,16 @@ def _tools_of(vectors: Sequence[Mapping[str, Any]]) -> set[str]:
     return {_tool(one["input"]) for one in vectors if one["decision"]["verdict"] == "allow"}
 
 
+_ANY_POLICY: Final = PolicyShown(
+    revision="any", gate="any", sequence=SequenceShown(**dict.fromkeys(NUMBERED, 0))
+).model_dump()
+
+
 def _is_vector(one: Any) -> bool:
     if not isinstance(one, dict) or one.keys() != {"name", "input", "decision"} or not isinstance(one["input"], dict):
         return False
     try:
-        Decision.model_validate({**one["decision"], "request": "", "policy": {"revision": "any"}})
+        Decision.model_validate({**one["decision"], "request": "", "policy": _ANY_POLICY})
     except (TypeError, ValidationError):
         return False
     return isinstance(one["name"], str)

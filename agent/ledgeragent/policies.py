@@ -1,15 +1,15 @@
-"""The policy folder: where it is, which revision it is, and what its files say without an engine.
+"""The policy folder: where it is, which sources it holds, and what its files say without an engine.
 
-The revision is a digest over the sources that decide anything: the Rego (tests left out), hand-written policy data and
-each domain's two schema files. Generated files and tests are not part of it. Asking a policy a question is the
-engines' business.
+The digest of the sources covers everything that what is generated depends on: the Rego (tests left out), hand-written
+policy data and each domain's two schema files. It holds the compiled module and the folder together; the revisions that
+decisions show are those of `parts`. Asking a policy a question is the engines' business.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,13 @@ from typing import Final
 from ledgeragent.errors import BadInput
 
 _PACKAGE: Final = Path(__file__).resolve().parent
+ROOTS: Final[Mapping[str, str]] = {
+    "overrides": "ledgeragent_overrides",
+    "floor": "ledgeragent_floor",
+    "freeze": "ledgeragent_freeze",
+}
+"""Kind of policy data that comes beside the policies → the root it has in OPA."""
+
 _DOMAIN_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _GUARDING: Final = re.compile(r'^guarding\["(?P<tool>[^"]+)"\] := \{(?P<body>[^}]*)\}', re.MULTILINE)
 _LISTED: Final = re.compile(r'"([^"]*)":')
@@ -64,8 +71,8 @@ def domains(schemas: Path = SCHEMAS) -> list[str]:
     return sorted(path.parent.name for path in schemas.glob("*/tools.json"))
 
 
-def revision(rego: Path, schemas: Path) -> str:
-    """Digest of the sources that decide, as `sha256:<hex>`.
+def sources_digest(rego: Path, schemas: Path) -> str:
+    """Digest of the sources that anything is generated from, as `sha256:<hex>`.
 
     Args:
         rego: the bundle root.

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from ledgeragent.domain import Domain
 from ledgeragent.engine import AsyncOpaServer, Breaker, Engine
 from ledgeragent.engine.base import ClosesOnExit, Rule
+from ledgeragent.gate import NUMBERED
 
 Change = Callable[[Rule, dict[str, Any]], Any]
 T = TypeVar("T")
@@ -112,5 +113,5 @@ def allowed(gate_input: Mapping[str, Any], domain: Domain) -> dict[str, Any]:
         "predicates": list(domain.guarded_by(gate_input["action"]["tool"])),
         "overrides": [],
         "obligations": [],
-        "policy": {"revision": "sha256:told"},
+        "policy": {"revision": "sha256:told", "gate": "sha256:gate", "sequence": dict.fromkeys(NUMBERED, 0)},
     }

@@ -43,7 +43,7 @@ from ledgeragent.engine.base import (
 )
 from ledgeragent.engine.builtins import HOST_BUILTINS, BuiltinFailed
 from ledgeragent.errors import BadInput, EngineAnswer, EngineClosed, EngineEvaluation, EnginePolicies, EngineTimeout
-from ledgeragent.policies import revision
+from ledgeragent.policies import sources_digest
 
 DEFAULT_TIMEOUT: Final = 5.0
 
@@ -71,7 +71,7 @@ def compiled_module(policies: Path, schemas: Path, compiled: Path) -> Module:
 
     Args:
         policies: the bundle root that was compiled (`rego/`).
-        schemas: the schemas that belong to its revision (`schemas/`).
+        schemas: the schemas that belong to it (`schemas/`).
         compiled: the folder with `policy.wasm` and `manifest.json`.
 
     Raises:
@@ -79,17 +79,17 @@ def compiled_module(policies: Path, schemas: Path, compiled: Path) -> Module:
     """
     manifest = _read_json(compiled / "manifest.json")
     try:
-        actual = revision(policies, schemas)
+        actual = sources_digest(policies, schemas)
     except BadInput as error:
         raise EnginePolicies(str(error)) from error
-    if manifest.get("revision") != actual:
+    if manifest.get("sources") != actual:
         raise EnginePolicies(
-            f"{compiled / 'policy.wasm'} was compiled from revision {manifest.get('revision')}, "
+            f"{compiled / 'policy.wasm'} was compiled from sources {manifest.get('sources')}, "
             f"but {policies} and {schemas} are {actual}; run `make compile`, or use an OPA"
         )
     wasm = _read(compiled / "policy.wasm")
     _check_digest(wasm, manifest.get("wasm"), compiled / "policy.wasm")
-    # The generated data is not part of the revision, which it contains.
+    # The generated data is not part of the sources it is made of.
     for name, digest in manifest.get("data", {}).items():
         _check_digest(_read(policies / name), digest, policies / name)
     version = str(manifest.get("opa", UNKNOWN_VERSION))
@@ -139,7 +139,8 @@ class Embedded(ClosesOnExit):
 
     Args:
         module: from `compiled_module` or `bundle_module`.
-        overrides: policy data for `ledgeragent_overrides`; None for none.
+        deployed: policy data beside the policies, by root (`ledgeragent_overrides`, `ledgeragent_floor`,
+            `ledgeragent_freeze`).
         timeout: the budget of one evaluation in seconds: half of it to wait for an instance, half to evaluate.
 
     Raises:
@@ -147,16 +148,13 @@ class Embedded(ClosesOnExit):
     """
 
     def __init__(
-        self, module: Module, *, overrides: Mapping[str, Any] | None = None, timeout: float = DEFAULT_TIMEOUT
+        self, module: Module, *, deployed: Mapping[str, Any] | None = None, timeout: float = DEFAULT_TIMEOUT
     ) -> None:
         self.name = "embedded"
         self.version = module.version
         self.location = module.location
         self._timeout = timeout
-        data = dict(module.data)
-        if overrides is not None:
-            data["ledgeragent_overrides"] = dict(overrides)
-        self._policy = _load(module, data, timeout)
+        self._policy = _load(module, {**module.data, **(deployed or {})}, timeout)
 
     def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
         """See `Engine.evaluate`."""

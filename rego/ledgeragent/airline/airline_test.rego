@@ -2,6 +2,7 @@ package ledgeragent.airline_test
 
 import data.ledgeragent.airline
 import data.ledgeragent.airline.fixtures_test as given
+import data.ledgeragent.gate.policy
 
 allowed(predicates) := {
 	"contract": "ledgeragent.decision/1",
@@ -11,7 +12,7 @@ allowed(predicates) := {
 	"predicates": predicates,
 	"overrides": [],
 	"obligations": [],
-	"policy": {"revision": "sha256:test"},
+	"policy": policy.shown("airline", given.declared),
 }
 
 test_every_write_is_allowed_when_its_facts_are_there if {

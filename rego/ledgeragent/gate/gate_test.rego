@@ -2,6 +2,7 @@ package ledgeragent.gate_test
 
 import data.ledgeragent.gate
 import data.ledgeragent.gate.fixtures_test as given
+import data.ledgeragent.gate.policy
 
 sound := {"demo.limit": given.holds, "demo.owner": given.holds}
 
@@ -37,7 +38,7 @@ test_a_call_that_every_predicate_holds_for_is_allowed if {
 		"predicates": ["demo.limit", "demo.owner"],
 		"overrides": [],
 		"obligations": [],
-		"policy": {"revision": "sha256:test"},
+		"policy": policy.shown("demo", given.declared),
 	}
 }
 
@@ -304,4 +305,101 @@ test_an_override_changes_the_verdict_of_what_is_violated_and_not_of_what_is_unkn
 	under({"verdict": "block"}, limited(unread), given.request).verdict == "revise"
 	blocking := object.union(given.fails, {"verdict": "block"})
 	under({"verdict": "revise"}, limited(blocking), given.request).verdict == "revise"
+}
+
+stopped(name) := {"demo": {"tools": {name: {"owner": "Security", "reason": "Incident 7.", "since": "2026-03-01"}}}}
+
+frozen(name, predicates, request) := decision if {
+	decision := gate.decide("demo", given.declared, predicates) with input as request
+		with data.ledgeragent_freeze as stopped(name)
+}
+
+pay_is_frozen := given.own("gate.frozen", "block", "pay is frozen by Security since 2026-03-01: Incident 7.")
+
+test_a_frozen_tool_is_blocked_and_still_judged if {
+	decision := frozen("pay", sound, given.request)
+	decision.verdict == "block"
+	decision.findings == [pay_is_frozen]
+	decision.predicates == ["demo.limit", "demo.owner"]
+	frozen("pay", limited(given.fails), given.request).findings == [pay_is_frozen, too_much]
+}
+
+test_a_freeze_of_every_write_is_one_of_each_of_them if {
+	every_write := given.own("gate.frozen", "block", "Every write is frozen by Security since 2026-03-01: Incident 7.")
+	frozen("*", sound, given.request).findings == [every_write]
+	frozen("*", {}, given.put(["action"], {"call_id": "", "tool": "ping", "arguments": {}})).findings == [every_write]
+	frozen("*", {}, given.put(["action"], {"call_id": "", "tool": "look", "arguments": {}})).verdict == "allow"
+}
+
+test_a_frozen_tool_is_blocked_whatever_effect_the_domain_gives_it if {
+	frozen("look", {}, given.put(["action"], {"call_id": "", "tool": "look", "arguments": {}})).verdict == "block"
+}
+
+test_a_frozen_tool_is_blocked_even_if_its_arguments_do_not_fit if {
+	decision := frozen("pay", sound, given.put(["action", "arguments"], {}))
+	decision.verdict == "block"
+	decision.predicates == []
+	[row.predicate | some row in decision.findings] == ["gate.frozen", "gate.arguments"]
+}
+
+test_a_freeze_of_another_tool_or_domain_stops_nothing if {
+	frozen("ping", sound, given.request).verdict == "allow"
+	decision := gate.decide("demo", given.declared, sound) with input as given.request
+		with data.ledgeragent_freeze as {"other": stopped("pay").demo}
+	decision.verdict == "allow"
+}
+
+test_no_override_reaches_a_freeze if {
+	off := object.union_n([
+		override({"mode": "off"}),
+		{"demo": {"predicates": {"gate.frozen": override({"mode": "off"}).demo.predicates["demo.limit"]}}},
+	])
+	decision := gate.decide("demo", given.declared, sound) with input as given.request
+		with data.ledgeragent_freeze as stopped("pay")
+		with data.ledgeragent_overrides as off
+	decision.findings == [pay_is_frozen]
+}
+
+demanded(ids) := {"demo": {"tools": {"pay": {"owner": "Security", "reason": "Always.", "predicates": ids}}}}
+
+above(ids, predicates, request) := decision if {
+	decision := gate.decide("demo", given.declared, predicates) with input as request
+		with data.ledgeragent_floor as demanded(ids)
+}
+
+test_a_write_that_lacks_what_the_floor_demands_is_blocked_and_still_judged if {
+	below := given.own("gate.floor", "block", "Not judged by demo.signed, which Security demands: Always.")
+	decision := above(["demo.limit", "demo.signed"], limited(given.fails), given.request)
+	decision.verdict == "block"
+	decision.findings == [below, too_much]
+	decision.predicates == ["demo.limit", "demo.owner"]
+}
+
+test_a_write_that_has_what_the_floor_demands_is_judged_by_it if {
+	above(["demo.limit"], sound, given.request).verdict == "allow"
+	above(["demo.limit"], limited(given.fails), given.request).verdict == "revise"
+}
+
+test_a_tool_cannot_get_below_the_floor_by_another_effect if {
+	read := object.union(given.declared.tools.pay, {"effect": "read"})
+	declared := object.union(given.declared, {"tools": {"pay": read}})
+	decision := gate.decide("demo", declared, {}) with input as given.request
+		with data.ledgeragent_floor as demanded(["demo.limit"])
+	[row.predicate | some row in decision.findings] == ["gate.floor"]
+}
+
+test_an_override_does_not_weaken_what_the_floor_demands if {
+	every entry in [{"mode": "off"}, {"mode": "shadow"}, {"verdict": "revise"}] {
+		blocking := object.union(given.fails, {"verdict": "block"})
+		decision := gate.decide("demo", given.declared, limited(blocking)) with input as given.request
+			with data.ledgeragent_floor as demanded(["demo.limit"])
+			with data.ledgeragent_overrides as override(entry)
+		decision.verdict == "block"
+		[row.applied | some row in decision.overrides] == [false]
+	}
+}
+
+test_a_frozen_call_that_is_sent_again_and_again_is_a_loop_as_well if {
+	ids := [row.predicate | some row in frozen("pay", sound, repeated(3)).findings]
+	ids == ["gate.frozen", "gate.loop"]
 }

@@ -1,5 +1,6 @@
 package ledgeragent.retail_test
 
+import data.ledgeragent.gate.policy
 import data.ledgeragent.retail
 import data.ledgeragent.retail.fixtures_test as given
 
@@ -11,7 +12,7 @@ allowed(predicates) := {
 	"predicates": predicates,
 	"overrides": [],
 	"obligations": [],
-	"policy": {"revision": "sha256:test"},
+	"policy": policy.shown("retail", given.declared),
 }
 
 test_every_write_is_allowed_when_its_facts_are_there if {
@@ -100,6 +101,41 @@ test_settings_of_a_deployment_change_the_decision_and_not_the_proof if {
 		with data.ledgeragent_overrides as accepted
 	proof.verdict == "revise"
 	proof.overrides == []
+}
+
+test_freeze_and_floor_change_the_decision_and_not_the_proof if {
+	frozen := {"retail": {"tools": {"*": {"owner": "Security", "reason": "Incident 7.", "since": "2026-05-01"}}}}
+	demand := {"owner": "Security", "reason": "Always.", "predicates": ["common.four_eyes"]}
+	decision := retail.decision with input as given.cancel
+		with retail.declared as given.declared
+		with data.ledgeragent_freeze as frozen
+		with data.ledgeragent_floor as {"retail": {"tools": {"cancel_pending_order": demand}}}
+	decision.verdict == "block"
+	decision.predicates == given.guarded_by.cancel_pending_order
+	[row.predicate | some row in decision.findings] == ["gate.floor", "gate.frozen"]
+
+	proof := retail.proof with input as given.cancel
+		with retail.declared as given.declared
+		with data.ledgeragent_freeze as null
+		with data.ledgeragent_floor as null
+	proof == allowed(given.guarded_by.cancel_pending_order)
+}
+
+test_a_setting_of_the_floor_is_not_a_deployments_to_replace if {
+	request := given.argue(given.cancel, "reason", "bored")
+	accepted := {"retail": {"settings": {"cancel_reasons": {
+		"value": ["bored"],
+		"owner": "Retail team",
+		"reason": "Trial of another list",
+		"expires": "2026-12-31",
+	}}}}
+	kept := {"retail": {"settings": {"cancel_reasons": {"owner": "Security", "reason": "Audited."}}}}
+	decision := retail.decision with input as request
+		with retail.declared as given.declared
+		with data.ledgeragent_overrides as accepted
+		with data.ledgeragent_floor as kept
+	decision.verdict == "revise"
+	[[row.target, row.applied] | some row in decision.overrides] == [["settings.cancel_reasons", false]]
 }
 
 test_generated_data_that_is_not_there_blocks if {

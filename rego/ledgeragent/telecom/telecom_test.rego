@@ -1,5 +1,6 @@
 package ledgeragent.telecom_test
 
+import data.ledgeragent.gate.policy
 import data.ledgeragent.telecom
 import data.ledgeragent.telecom.fixtures_test as given
 
@@ -11,7 +12,7 @@ allowed(predicates) := {
 	"predicates": predicates,
 	"overrides": [],
 	"obligations": [],
-	"policy": {"revision": "sha256:test"},
+	"policy": policy.shown("telecom", given.declared),
 }
 
 test_every_write_is_allowed_when_its_facts_are_there if {

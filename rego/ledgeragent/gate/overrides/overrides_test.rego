@@ -141,3 +141,43 @@ test_every_setting_is_shown_applied_or_not if {
 		}),
 	]
 }
+
+kept := {"demo": {
+	"tools": {"pay": {"owner": "Security", "reason": "Always.", "predicates": ["demo.limit"]}},
+	"settings": {"limit": {"owner": "Security", "reason": "Audited."}},
+}}
+
+test_what_the_floor_demands_is_only_tightened if {
+	every word in ["off", "shadow"] {
+		effect := overrides.mode("demo", given.declared, "demo.limit") with input as given.request
+			with data.ledgeragent_floor as kept
+			with data.ledgeragent_overrides as document("demo.limit", object.union(off, {"mode": word}))
+		effect == "enforce"
+	}
+	tightened := object.union(object.remove(off, ["mode"]), {"verdict": "block"})
+	effect := overrides.verdict("demo", given.declared, "demo.limit", "revise") with input as given.request
+		with data.ledgeragent_floor as kept
+		with data.ledgeragent_overrides as document("demo.limit", tightened)
+	effect == "block"
+}
+
+test_what_the_floor_demands_of_another_tool_can_be_changed_here if {
+	effect := overrides.mode("demo", given.declared, "demo.limit") with input as given.request
+		with data.ledgeragent_floor as {"demo": {"tools": {"refund": kept.demo.tools.pay}}}
+		with data.ledgeragent_overrides as document("demo.limit", off)
+	effect == "off"
+}
+
+test_a_setting_of_the_floor_is_not_replaced_and_that_is_shown if {
+	both := {"demo": {"settings": {"limit": larger, "half": larger}}}
+	every key, value in {"limit": 5, "half": 7} {
+		in_force := overrides.setting("demo", key, 5) with input as given.request
+			with data.ledgeragent_floor as kept
+			with data.ledgeragent_overrides as both
+		in_force == value
+	}
+	shown := overrides.shown("demo", given.declared, set()) with input as given.request
+		with data.ledgeragent_floor as kept
+		with data.ledgeragent_overrides as both
+	{row.target: row.applied | some row in shown} == {"settings.half": true, "settings.limit": false}
+}

@@ -50,7 +50,7 @@ _fields := {
 
 _sound contains "contract" if input.contract == contract
 
-_sound contains "request" if _is_name(input.request)
+_sound contains "request" if is_name(input.request)
 
 _sound contains "fields" if {
 	is_object(input)
@@ -66,11 +66,11 @@ _instant := concat("", [
 _sound contains "session" if {
 	is_object(input.session)
 	object.keys(input.session) == {"id", "now", "principal", "rejections", "turn"}
-	_is_name(input.session.id)
+	is_name(input.session.id)
 	is_string(input.session.now)
 	regex.match(_instant, input.session.now)
-	_is_count(input.session.turn)
-	_is_count(input.session.rejections)
+	is_count(input.session.turn)
+	is_count(input.session.rejections)
 }
 
 _sound contains "principal" if input.session.principal == null
@@ -78,7 +78,7 @@ _sound contains "principal" if input.session.principal == null
 _sound contains "principal" if {
 	is_object(input.session.principal)
 	object.keys(input.session.principal) - {"claims"} == {"id", "source"}
-	_is_name(input.session.principal.id)
+	is_name(input.session.principal.id)
 	input.session.principal.source in {"host", "proof", "claimed"}
 	is_object(object.get(input.session.principal, "claims", {}))
 }
@@ -87,7 +87,7 @@ _sound contains "action" if {
 	is_object(input.action)
 	object.keys(input.action) == {"arguments", "call_id", "tool"}
 	is_string(input.action.call_id)
-	_is_name(input.action.tool)
+	is_name(input.action.tool)
 }
 
 _sound contains "ledger" if is_object(input.ledger)
@@ -130,7 +130,7 @@ _sound contains "grants" if {
 _is_write(write, keys) if {
 	is_object(write)
 	object.keys(write) == keys
-	_is_name(write.tool)
+	is_name(write.tool)
 	is_object(write.arguments)
 }
 
@@ -142,13 +142,24 @@ is_path(path) if {
 	every key in path { is_string(key) }
 }
 
-_is_name(value) if {
+# METADATA
+# title: A name is a text that is not empty
+is_name(value) if {
 	is_string(value)
 	value != ""
 }
 
-# Larger ones are no counts, and engines do not agree on their arithmetic.
-_is_count(value) if {
+# METADATA
+# title: A date as overrides, floor and freeze have them
+is_date(value) if {
+	is_string(value)
+	regex.match(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`, value)
+}
+
+# METADATA
+# title: A count is a whole number of at most ten digits
+# description: Larger ones are no counts, and engines do not agree on their arithmetic.
+is_count(value) if {
 	is_number(value)
 	value >= 0
 	value <= 1000000000

@@ -26,7 +26,11 @@ default decision := {
 	"predicates": [],
 	"overrides": [],
 	"obligations": [],
-	"policy": {"revision": "none"},
+	"policy": {
+		"revision": "none",
+		"gate": "none",
+		"sequence": {"domain": 0, "gate": 0, "overrides": 0, "floor": 0, "freeze": 0},
+	},
 }
 
 # METADATA
@@ -35,10 +39,13 @@ default decision := {
 decision := gate.decide("deployments", _declared, predicates)
 
 # METADATA
-# title: The same decision without the deployment's overrides, for proving a revision before it is used
+# title: The policies' own decision, for proving them before they are used
+# description: Without what a deployment overrides, what is frozen, and what an organisation demands on top.
 # entrypoint: true
 proof := undiluted if {
 	undiluted := decision with data.ledgeragent_overrides as {}
+		with data.ledgeragent_floor as {}
+		with data.ledgeragent_freeze as {}
 }
 
 # Of the generated data no more than this call needs: whatever is handed to a function is copied.
@@ -46,6 +53,7 @@ _declared := {
 	"optional": data.ledgeragent.deployments.declared.optional,
 	"protected": data.ledgeragent.deployments.declared.protected,
 	"revision": data.ledgeragent.deployments.declared.revision,
+	"sequence": data.ledgeragent.deployments.declared.sequence,
 	"tools": {tool: declared |
 		tool := input.action.tool
 		declared := data.ledgeragent.deployments.declared.tools[tool]

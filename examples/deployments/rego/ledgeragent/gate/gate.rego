@@ -10,7 +10,10 @@ package ledgeragent.gate
 
 import data.ledgeragent.gate.arguments
 import data.ledgeragent.gate.facts
+import data.ledgeragent.gate.floor as organisation
+import data.ledgeragent.gate.freeze
 import data.ledgeragent.gate.overrides
+import data.ledgeragent.gate.policy
 import data.ledgeragent.gate.request
 import data.ledgeragent.gate.text
 
@@ -32,7 +35,7 @@ decide(domain, declared, predicates) := {
 	"predicates": sort([id | some id in judged]),
 	"overrides": overrides.shown(domain, declared, judged),
 	"obligations": [],
-	"policy": {"revision": declared.revision},
+	"policy": policy.shown(domain, declared),
 } if {
 	gate_findings := _gate_findings(domain, declared, predicates)
 	judged := _judged(gate_findings, predicates)
@@ -42,8 +45,10 @@ decide(domain, declared, predicates) := {
 
 # Predicates may rely on a well-formed request and on arguments that fit: they are judged only then.
 _judged(gate_findings, predicates) := object.keys(predicates) if {
-	every finding in gate_findings { finding.predicate == "gate.unguarded" }
+	every finding in gate_findings { finding.predicate in _beside_predicates }
 } else := set()
+
+_beside_predicates := {"gate.floor", "gate.frozen", "gate.unguarded"}
 
 # The first thing that is wrong with the request, the tool or its arguments; the later checks rely on the earlier.
 _gate_findings(domain, declared, predicates) := {_blocked("gate.input", text.join([
@@ -59,7 +64,13 @@ _gate_findings(domain, declared, predicates) := {_blocked("gate.input", text.joi
 	" is not declared in this domain, so no rule can judge it.",
 ]))} if {
 	not _declared(declared)
-} else := {_gate_finding("gate.arguments", "revise", text.join([
+} else := union({
+	_call_findings(declared, predicates),
+	_standing("gate.frozen", freeze.reasons(domain, _names(declared))),
+	_standing("gate.floor", organisation.gaps(domain, _names(declared), object.keys(predicates))),
+})
+
+_call_findings(declared, predicates) := {_gate_finding("gate.arguments", "revise", text.join([
 	"The arguments do not fit ",
 	input.action.tool,
 	": ",
@@ -75,6 +86,15 @@ _gate_findings(domain, declared, predicates) := {_blocked("gate.input", text.joi
 ]))} if {
 	not _guarded(declared, predicates)
 } else := set()
+
+_standing(id, sentences) := set() if {
+	count(sentences) == 0
+} else := {_blocked(id, concat(" ", sort(sentences)))}
+
+# What freeze and floor say of a tool by its name holds whatever effect the domain gives it.
+_names(declared) := {"*", input.action.tool} if {
+	declared.tools[input.action.tool].effect == "write"
+} else := {input.action.tool}
 
 _declared(declared) if {
 	declared.tools[input.action.tool].effect in {"read", "write", "none"}

@@ -1,0 +1,41 @@
+# METADATA
+# title: Which policies decided
+# description: |
+#   The digests of the domain's own part and of the shared gate, and the sequence numbers of everything that can be
+#   numbered, so that a host can refuse what it has not proved, has not pinned, or has seen a later one of. 0 stands for
+#   what is not there or bears no number.
+package ledgeragent.gate.policy
+
+import data.ledgeragent.gate.request
+
+# METADATA
+# title: The decision's `policy`
+# description: |
+#   `declared` is the domain's generated data.
+shown(domain, declared) := {
+	"revision": declared.revision,
+	"gate": data.ledgeragent.gate.build.revision,
+	"sequence": {
+		"domain": _number(declared),
+		"gate": _number(data.ledgeragent.gate.build),
+		"overrides": _of_overrides(domain),
+		"floor": _of_floor(domain),
+		"freeze": _of_freeze(domain),
+	},
+}
+
+default _of_overrides(_) := 0
+
+_of_overrides(domain) := _number(data.ledgeragent_overrides[domain])
+
+default _of_floor(_) := 0
+
+_of_floor(domain) := _number(data.ledgeragent_floor[domain])
+
+default _of_freeze(_) := 0
+
+_of_freeze(domain) := _number(data.ledgeragent_freeze[domain])
+
+_number(numbered) := numbered.sequence if {
+	request.is_count(numbered.sequence)
+} else := 0
