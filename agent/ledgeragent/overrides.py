@@ -8,17 +8,13 @@ not fit the domain's settings.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ledgeragent.contracts import DomainOverrides, OverridesFile, PredicateOverride, SettingOverride
 from ledgeragent.domain import Domain, Validator
-from ledgeragent.errors import BadInput
-from ledgeragent.jsonio import parse
+from ledgeragent.policydata import file_problems, read
 
 
 def read_overrides(path: Path, domains: Mapping[str, Domain], *, today: str) -> dict[str, Any]:
@@ -35,32 +31,19 @@ def read_overrides(path: Path, domains: Mapping[str, Domain], *, today: str) -> 
     Raises:
         BadInput: with everything that is wrong, one line each.
     """
-    try:
-        document = parse(path.read_text(encoding="utf-8"), what=str(path))
-    except (OSError, UnicodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}") from None
-    try:
-        file = OverridesFile.model_validate_json(json.dumps(document))
-    except ValidationError as error:
-        problems = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
-    else:
-        problems = [problem for name, one in file.root.items() for problem in _problems(name, one, domains, today)]
-    if problems:
-        lines = "\n".join(f"  - {problem}" for problem in problems)
-        raise BadInput(f"{path} cannot be used, {len(problems)} problem(s):\n{lines}")
-    content: dict[str, Any] = document
-    return content
+    return read(path, lambda document: overrides_problems(document, domains, today=today))
 
 
-def _problems(name: str, overrides: DomainOverrides, domains: Mapping[str, Domain], today: str) -> Iterator[str]:
-    domain = domains.get(name)
-    if domain is None:
-        yield f"{name}: no such domain (there: {', '.join(sorted(domains)) or 'none'})"
-        return
+def overrides_problems(document: Any, domains: Mapping[str, Domain], *, today: str) -> Iterator[str]:
+    """What is wrong with the content of an overrides file."""
+    return file_problems(document, OverridesFile, domains, lambda domain, own: _problems(domain, own, today))
+
+
+def _problems(domain: Domain, overrides: DomainOverrides, today: str) -> Iterator[str]:
     for predicate, entry in overrides.predicates.items():
-        yield from (f"{name}.predicates.{predicate}: {text}" for text in _predicate(domain, predicate, entry, today))
+        yield from (f"predicates.{predicate}: {text}" for text in _predicate(domain, predicate, entry, today))
     for key, setting in overrides.settings.items():
-        yield from (f"{name}.settings.{key}: {text}" for text in _setting(domain, key, setting, today))
+        yield from (f"settings.{key}: {text}" for text in _setting(domain, key, setting, today))
 
 
 def _predicate(domain: Domain, predicate: str, entry: PredicateOverride, today: str) -> Iterator[str]:

@@ -61,7 +61,7 @@ def copies(root: Path, bundle: Path, tmp_path: Path) -> dict[str, Path]:
     (compiled / "policy.wasm").write_bytes(wasm)
     data = (rego / "ledgeragent/small/data.json").read_bytes()
     manifest = {
-        "revision": policies.revision(rego, schemas),
+        "sources": policies.sources_digest(rego, schemas),
         "opa": "1.22.3",
         "wasm": "sha256:" + hashlib.sha256(wasm).hexdigest(),
         "data": {"ledgeragent/small/data.json": "sha256:" + hashlib.sha256(data).hexdigest()},
@@ -84,7 +84,7 @@ def test_an_undefined_rule_and_an_unknown_domain_are_undefined(engine: Embedded)
 
 
 def test_overrides_are_data_of_their_own_root(bundle: Path, engine: Embedded) -> None:
-    with Embedded(bundle_module(bundle), overrides={"small": {"x": 1}}) as overridden:
+    with Embedded(bundle_module(bundle), deployed={"ledgeragent_overrides": {"small": {"x": 1}}}) as overridden:
         assert overridden.evaluate("small", "proof", {}) == {"small": {"x": 1}}
     with pytest.raises(EngineUndefined):
         engine.evaluate("small", "proof", {})

@@ -151,7 +151,7 @@ def test_overrides_are_a_bundle_of_their_own(small: Path, opa_binary: Path, tmp_
     (tmp_path / ".manifest").write_text('{"roots": ["ledgeragent_overrides"]}')
     (tmp_path / "ledgeragent_overrides").mkdir()
     (tmp_path / "ledgeragent_overrides" / "data.json").write_text('{"small": {"x": 1}}')
-    with LocalOpa(small, opa_binary, overrides=tmp_path) as engine:
+    with LocalOpa(small, opa_binary, beside=[tmp_path]) as engine:
         assert engine.evaluate("small", "proof", {}) == {"small": {"x": 1}}
 
 

@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -103,7 +103,7 @@ class LocalOpa(ClosesOnExit):
     Args:
         policies: a folder that is a bundle root (`rego/`), or a bundle file.
         opa: the executable; None takes `find_opa()`.
-        overrides: a second bundle root, for policy data under `ledgeragent_overrides`.
+        beside: further bundle roots or files, each with roots of its own (overrides, floor, freeze, other teams).
         timeout: the budget of one evaluation in seconds.
         decision_log: a file to which OPA appends its decision log, masked, as JSON lines among whatever else it says;
             None for no such log.
@@ -119,14 +119,14 @@ class LocalOpa(ClosesOnExit):
         policies: Path,
         opa: Path | None = None,
         *,
-        overrides: Path | None = None,
+        beside: Sequence[Path] = (),
         timeout: float = DEFAULT_TIMEOUT,
         decision_log: Path | None = None,
     ) -> None:
         binary = opa or find_opa()
         if binary is None:
             raise EnginePolicies("there is no `opa` on PATH; run `make opa`, or use the embedded engine")
-        bundles = [policies] if overrides is None else [policies, overrides]
+        bundles = [policies, *beside]
         for bundle in bundles:
             if not bundle.exists():
                 raise EnginePolicies(f"policies {bundle}: there is no such folder or bundle file")

@@ -12,6 +12,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from ledgeragent.engine.embedded import Embedded, bundle_module, compiled_module
 from ledgeragent.engine.local import LocalOpa, find_opa
 from ledgeragent.engine.opa import DEFAULT_TIMEOUT, OpaServer
 from ledgeragent.errors import BadInput
-from ledgeragent.policies import REGO, SCHEMAS, compiled_for
+from ledgeragent.policies import REGO, ROOTS, SCHEMAS, compiled_for
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ def open_engine(
     schemas: Path = SCHEMAS,
     compiled: Path | None = None,
     overrides: Mapping[str, Any] | None = None,
+    floor: Mapping[str, Any] | None = None,
+    freeze: Mapping[str, Any] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> Engine:
     """Open the engine that `spec` names.
@@ -49,6 +52,8 @@ def open_engine(
         schemas: the schemas that go with the policies.
         compiled: the folder with the compiled module, for "embedded"; default: the one that goes with `policies`.
         overrides: the deployment's policy data `ledgeragent_overrides`, for "embedded" and "opa"; a server has its own.
+        floor: the organisation's `ledgeragent_floor`, likewise.
+        freeze: what is stopped, `ledgeragent_freeze`, likewise.
         timeout: the budget of one evaluation in seconds.
 
     Returns:
@@ -59,52 +64,70 @@ def open_engine(
         BadInput: `spec` is none of these, or a URL or token is not usable.
         EngineError: the engine does not start with these policies.
     """
-    compiled = compiled or compiled_for(policies)
+    given = zip(ROOTS.values(), (overrides, floor, freeze), strict=True)
+    source = _Source(
+        policies,
+        schemas,
+        compiled or compiled_for(policies),
+        {root: content for root, content in given if content is not None},
+        timeout,
+    )
     if spec == "auto":
-        return _auto(policies, schemas, compiled, overrides, timeout)
+        return _auto(source)
     if spec == "embedded":
-        return _embedded(policies, schemas, compiled, overrides, timeout)
+        return _embedded(source)
     if spec == "opa":
-        return _local(policies, None, overrides, timeout)
+        return _local(source, None)
     if spec.startswith(("http://", "https://")):
-        return _server(spec, overrides, timeout)
+        return _server(spec, source)
     raise BadInput(f"engine {spec!r}: use auto, embedded, opa, or the http(s) URL of an OPA server")
 
 
-def _auto(policies: Path, schemas: Path, compiled: Path, overrides: Mapping[str, Any] | None, timeout: float) -> Engine:
+@dataclass(frozen=True)
+class _Source:
+    """What an engine is opened with: see `open_engine`; `deployed` is policy data by root."""
+
+    policies: Path
+    schemas: Path
+    compiled: Path
+    deployed: Mapping[str, Any]
+    timeout: float
+
+
+def _auto(source: _Source) -> Engine:
     url = os.environ.get(URL_VARIABLE)
     engine: Engine
     if url:
-        engine, why = _server(url, overrides, timeout), f"{URL_VARIABLE} is set"
+        engine, why = _server(url, source), f"{URL_VARIABLE} is set"
     elif (opa := find_opa()) is not None:
-        engine, why = _local(policies, opa, overrides, timeout), f"{opa} is there"
+        engine, why = _local(source, opa), f"{opa} is there"
     else:
-        engine, why = _embedded(policies, schemas, compiled, overrides, timeout), "there is no OPA"
+        engine, why = _embedded(source), "there is no OPA"
     _log.info("engine: %s at %s, because %s", engine.name, engine.location, why)
     return engine
 
 
-def _server(url: str, overrides: Mapping[str, Any] | None, timeout: float) -> OpaServer:
-    if overrides is not None:
-        raise BadInput(f"overrides cannot be given to the server at {url}: put them into a bundle that it loads")
+def _server(url: str, source: _Source) -> OpaServer:
+    if source.deployed:
+        raise BadInput(
+            f"{', '.join(source.deployed)} cannot be given to the server at {url}: put them into a bundle that it loads"
+        )
     file = os.environ.get(TOKEN_FILE_VARIABLE)
     return OpaServer(
         url,
         token=os.environ.get(TOKEN_VARIABLE) or None,
         token_file=Path(file) if file else None,
-        timeout=timeout,
+        timeout=source.timeout,
     )
 
 
-def _local(policies: Path, opa: Path | None, overrides: Mapping[str, Any] | None, timeout: float) -> LocalOpa:
-    if overrides is None:
-        return LocalOpa(policies, opa, timeout=timeout)
+def _local(source: _Source, opa: Path | None) -> LocalOpa:
+    if not source.deployed:
+        return LocalOpa(source.policies, opa, timeout=source.timeout)
     folder = tempfile.TemporaryDirectory()
-    bundle = Path(folder.name)
     try:
-        (bundle / ".manifest").write_text(json.dumps({"roots": ["ledgeragent_overrides"]}), encoding="utf-8")
-        (bundle / "data.json").write_text(json.dumps({"ledgeragent_overrides": overrides}), encoding="utf-8")
-        engine = LocalOpa(policies, opa, overrides=bundle, timeout=timeout)
+        beside = [_bundle(Path(folder.name) / root, root, content) for root, content in source.deployed.items()]
+        engine = LocalOpa(source.policies, opa, beside=beside, timeout=source.timeout)
     except BaseException:
         folder.cleanup()
         raise
@@ -113,8 +136,16 @@ def _local(policies: Path, opa: Path | None, overrides: Mapping[str, Any] | None
     return engine
 
 
-def _embedded(
-    policies: Path, schemas: Path, compiled: Path, overrides: Mapping[str, Any] | None, timeout: float
-) -> Embedded:
-    module = compiled_module(policies, schemas, compiled) if policies.is_dir() else bundle_module(policies)
-    return Embedded(module, overrides=overrides, timeout=timeout)
+def _bundle(folder: Path, root: str, content: Any) -> Path:
+    folder.mkdir()
+    (folder / ".manifest").write_text(json.dumps({"roots": [root]}), encoding="utf-8")
+    (folder / "data.json").write_text(json.dumps({root: content}), encoding="utf-8")
+    return folder
+
+
+def _embedded(source: _Source) -> Embedded:
+    if source.policies.is_dir():
+        module = compiled_module(source.policies, source.schemas, source.compiled)
+    else:
+        module = bundle_module(source.policies)
+    return Embedded(module, deployed=source.deployed, timeout=source.timeout)
