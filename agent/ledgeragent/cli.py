@@ -23,11 +23,23 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ledgeragent import __version__, cli_domain, cli_records, cli_tau2
+from ledgeragent import __version__, cli_bundle, cli_domain, cli_records, cli_tau2
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_chat import chat
 from ledgeragent.cli_collect import collect
-from ledgeragent.cli_gates import EngineOption, Gates, OverridesOption, PoliciesOption, SchemasOption, example
+from ledgeragent.cli_gates import (
+    EngineOption,
+    FloorOption,
+    FreezeOption,
+    Gates,
+    MinimumOption,
+    OverridesOption,
+    PinOption,
+    PoliciesOption,
+    SchemasOption,
+    Unproved,
+    example,
+)
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import show
 from ledgeragent.engine import Engine, find_opa
@@ -47,6 +59,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(cli_domain.app, name="domain")
+app.add_typer(cli_bundle.app, name="bundle")
 app.add_typer(cli_records.app, name="records")
 app.add_typer(cli_tau2.app, name="tau2")
 app.command(name="passk", epilog="Example: [bold]ledgeragent passk retail-fc.jsonl retail-both.jsonl[/bold]")(
@@ -76,13 +89,15 @@ def replay(
     policies: PoliciesOption = REGO,
     schemas: SchemasOption = SCHEMAS,
     overrides: OverridesOption = None,
+    floor: FloorOption = None,
+    freeze: FreezeOption = None,
     now: Annotated[str | None, typer.Option(help="Clock of conversations that carry none (RFC 3339, offset).")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the order of the output stays.")] = 1,
     format_: Annotated[Literal["table", "jsonl"], typer.Option("--format", help="What to write per call.")] = "table",
     out: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
 ) -> None:
     """Judge recorded conversations: build the ledger from their returns, judge every write when it comes."""
-    job = _Job(domain, engine, policies, schemas, now, overrides)
+    job = _Job(domain, engine, policies, schemas, now, overrides, floor, freeze)
     errors = Console(stderr=True)
     tally = Tally()
     skipped = 0
@@ -115,8 +130,10 @@ class _Job(Gates):
         schemas: Path,
         now: str | None,
         overrides: Path | None = None,
+        floor: Path | None = None,
+        freeze: Path | None = None,
     ) -> None:
-        super().__init__(engine, policies, schemas, overrides)
+        super().__init__(engine, policies, schemas, overrides, floor, freeze)
         self.domain = domain
         self.now = now
 
@@ -145,7 +162,7 @@ def _judged(files: list[str], job: _Job, workers: int) -> Iterator[Iterator[Judg
         finally:
             job.close()
         return
-    arguments = (job.domain, job.engine, job.policies, job.schemas, job.now, job.overrides)
+    arguments = (job.domain, job.engine, job.policies, job.schemas, job.now, job.overrides, job.floor, job.freeze)
     pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=arguments)
     try:
         yield _in_order(pool, lines, workers)
@@ -217,6 +234,8 @@ def check(
     policies: PoliciesOption = REGO,
     schemas: SchemasOption = SCHEMAS,
     overrides: OverridesOption = None,
+    floor: FloorOption = None,
+    freeze: FreezeOption = None,
 ) -> None:
     """Judge one gate input from stdin; its decision goes to stdout.
 
@@ -226,11 +245,11 @@ def check(
     name = document.get("domain") if isinstance(document, dict) else None
     if not isinstance(name, str):
         raise BadInput("stdin is not a gate input: it has no 'domain' (schemas/gate_input.schema.json says what it is)")
-    with Gates(engine, policies, schemas, overrides) as gates:
+    with Gates(engine, policies, schemas, overrides, floor, freeze) as gates:
         try:
             judged = gates.gate(name, "stdin").judge(document)
-        except EngineError as error:
-            typer.echo(f"{error.code}: {error}", err=True)
+        except (EngineError, Unproved) as error:
+            typer.echo(f"{error.code}: {error}" if isinstance(error, EngineError) else str(error), err=True)
             raise typer.Exit(ENGINE_STATUS) from None
     if judged.decision is None:
         assert judged.failure is not None
@@ -301,8 +320,16 @@ def doctor(
     policies: PoliciesOption = REGO,
     schemas: SchemasOption = SCHEMAS,
     overrides: OverridesOption = None,
+    floor: FloorOption = None,
+    freeze: FreezeOption = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Only this domain; repeat it for more.")] = None,
+    pin: PinOption = None,
+    minimum: MinimumOption = None,
 ) -> None:
-    """Say what is installed, which engine would be used, and whether it proves itself for every domain."""
+    """Say what is installed, which engine would be used, and whether it proves itself for every domain.
+
+    Exit status: 1 when something is not as it must be; nothing of what fails here would be let through.
+    """
     out = Console(highlight=False)
     failed = False
 
@@ -315,10 +342,12 @@ def doctor(
     line(True, "opa on this machine", str(find_opa() or "none (the embedded engine needs none)"))
     if policies.is_dir():
         _try(line, "policies", lambda: f"{policies}, gate {gate_part(policies).revision}")
-    with Gates(engine, policies, schemas, overrides) as gates:
+    with Gates(engine, policies, schemas, overrides, floor, freeze, pin, minimum) as gates:
         if _try(line, f"engine {engine}", lambda: _describe(gates.open())):
-            for name in domains(schemas):
-                _try(line, f"domain {name}", lambda name=name: _describe_gate(gates.gate(name, "doctor")))  # type: ignore[misc]
+            for name in domain or domains(schemas):
+                if _try(line, f"domain {name}", lambda name=name: _describe_gate(gates.gate(name, "doctor"))):  # type: ignore[misc]
+                    for gap in gates.gaps(name):
+                        line(False, f"floor of {name}", f"{gap}: it is blocked")
     raise typer.Exit(1 if failed else 0)
 
 
@@ -327,7 +356,12 @@ def _describe(engine: Engine) -> str:
 
 
 def _describe_gate(gate: Gate) -> str:
-    return f"{len(gate.domain.tools)} tools; proved for revision {', '.join(sorted(gate.revisions))}"
+    shown = gate.in_use()
+    numbers = ", ".join(f"{part} {number}" for part, number in shown.sequence.model_dump().items() if number)
+    return (
+        f"{len(gate.domain.tools)} tools; proved for revision {shown.revision} with gate {shown.gate}; "
+        f"{numbers or 'nothing is numbered'}"
+    )
 
 
 def _try(line: Callable[[bool, str, str], None], what: str, ask: Callable[[], str]) -> bool:

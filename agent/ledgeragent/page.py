@@ -118,18 +118,21 @@ def _guarding(tool: str, ids: Sequence[str]) -> str:
     return f'guarding["{tool}"] := {{\n{rows}}}\n'
 
 
-def page_of(rego: Path, domain: str, writes: Mapping[str, Sequence[str]]) -> str:
+def page_of(rego: Path, domain: str, writes: Mapping[str, Sequence[str]], *, tunable: bool | None = None) -> str:
     """The page that a domain's folder must have.
 
     Args:
         rego: the bundle root.
         domain: the domain's name.
         writes: tool → `guarded_by`, as tools.json has them. Only the common predicates are taken from there.
+        tunable: whether the domain has settings; None: as its `defaults/data.json` says.
     """
     common = {one for ids in writes.values() for one in ids if one.startswith(COMMON)}
     guards = read_rego(rego, domain).guards
     guarded = {tool: sorted(common | {one for one, tools in guards.items() if tool in tools}) for tool in writes}
-    return page_text(domain, guarded, tunable=_has_defaults(rego / "ledgeragent" / domain / "defaults" / "data.json"))
+    if tunable is None:
+        tunable = _has_defaults(rego / "ledgeragent" / domain / "defaults" / "data.json")
+    return page_text(domain, guarded, tunable=tunable)
 
 
 def _has_defaults(path: Path) -> bool:

@@ -26,6 +26,7 @@ SHARED: Final = ("common", "gate")
 """The packages of that part, below `ledgeragent`."""
 
 _STAMP: Final = ("revision", "sequence")
+_NO_RULE: Final = re.compile(rb"(#.*|(package|import) [A-Za-z0-9_.]+( as [A-Za-z0-9_]+)?)?")
 _REFERENCE: Final = re.compile(r"\bdata\.ledgeragent(?:\.([a-z_][a-z0-9_]*))?(?![A-Za-z0-9_])")
 
 
@@ -161,8 +162,7 @@ def _files(rego: Path, packages: Iterable[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def _has_a_rule(content: bytes) -> bool:
-    lines = (line.strip() for line in content.splitlines())
-    return any(line and not line.startswith((b"#", b"package ", b"import ")) for line in lines)
+    return any(not _NO_RULE.fullmatch(line.strip()) for line in content.splitlines())
 
 
 def _placed(path: str, content: bytes) -> dict[str, Any]:
