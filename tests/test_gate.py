@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from ledgeragent.engine import Engine
 from ledgeragent.errors import DECISION_CODES, ENGINE_CODES, BadInput, EngineError, EngineTimeout
 from ledgeragent.gate import NUMBERED, OWN, Failure, Gate, Judged
 from ledgeragent.parts import domain_part, gate_part
-from ledgeragent.policies import COMPILED, REGO
+from ledgeragent.policies import REGO
 from ledgeragent.session import Session
 from support import retail, toy
 from support.engines import Meddled, finding
