@@ -43,11 +43,9 @@ class InMemory:
     def load(self, _id: str) -> Stored:
         return self._kept
 
-    def take(self, _id: str, change: Change) -> None:
+    def save(self, _id: str, change: Change) -> None:
         body = change.body if change.body is not None else self._kept.body
         self._kept = Stored(change.head, body, change.version, taken=False)
-
-    save = take
 
 
 def main() -> int:

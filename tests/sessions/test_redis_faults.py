@@ -26,8 +26,8 @@ from support.stored import KEY, Shop, history, key_of, opened
 
 pytest_plugins = ["support.fixtures"]
 
-TIMEOUT: Final = 0.3
-BUDGET: Final = 3.0
+TIMEOUT: Final = 0.5
+BUDGET: Final = 4.0
 """What a step may take at most when Redis hangs: it is tried twice, and connecting too."""
 CANCEL: Final = "cancel_pending_order"
 
@@ -48,7 +48,7 @@ def between(server: RedisServer) -> Iterator[Between]:
 
 
 def replica_at(url: str, gate: Gate, **about: Any) -> Sessions:
-    return Sessions(RedisStore.from_url(url, timeout=TIMEOUT, **about), gate, keys=[KEY], lifetime=3600)
+    return Sessions(RedisStore.from_url(url, **{"timeout": TIMEOUT, **about}), gate, keys=[KEY], lifetime=3600)
 
 
 # Steps of a turn -------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def follower(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> I
 def test_what_is_not_on_as_many_replicas_as_asked_does_not_count(
     server: RedisServer, follower: RedisServer, gate: Gate, session_id: str, step: str
 ) -> None:
-    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=0.1)
+    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=1.5, timeout=5)
     attempt = Attempt(sessions, session_id, opened(sessions, session_id), step)
     follower.pause()
     try:
@@ -352,7 +352,7 @@ def test_a_failover_that_loses_a_save_is_noticed_by_whoever_holds_a_token(
 def test_a_failover_loses_nothing_that_was_on_the_replica(
     server: RedisServer, follower: RedisServer, gate: Gate, session_id: str
 ) -> None:
-    sessions = replica_at(server.url, gate, replicas=1)
+    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=4, timeout=5)
     token = opened(sessions, session_id)
     turn, _ = sessions._begin(session_id, token, NOW)
     turn.session.redeem(admitted(turn.session, cancel()))

@@ -254,7 +254,11 @@ def test_sessions_that_could_not_be_safe_are_refused(replica: Replica, about: di
 def test_a_session_lives_on_from_each_save_and_its_mark_twice_as_long(
     redis: Redis, replica: Replica, session_id: str
 ) -> None:
-    opened(replica(lifetime=1000), session_id)
+    sessions = replica(lifetime=1000)
+    token = opened(sessions, session_id)
+    for kind in ("state", "mark"):
+        redis.pexpire(key_of(session_id, kind), 10_000)
+    history(sessions, session_id, token)
     left = [redis.pttl(key_of(session_id, kind)) for kind in ("state", "mark")]
     assert 990_000 < left[0] <= 1_000_000
     assert 1_990_000 < left[1] <= 2_000_000

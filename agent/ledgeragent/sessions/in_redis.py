@@ -18,7 +18,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 from redis.retry import Retry
 
-from ledgeragent.errors import BadInput, SessionBusy, SessionConflict, SessionLost, SessionUnavailable
+from ledgeragent.errors import BadInput, SessionConflict, SessionLost, SessionUnavailable
 from ledgeragent.sessions.store import Change, Stored
 
 _QUOTABLE: Final = (NoConnection, NoAnswer, ResponseError)
@@ -37,15 +37,14 @@ redis.call('PEXPIRE', KEYS[1], lifetime)
 redis.call('SET', KEYS[2], '1', 'PX', 2 * lifetime)
 return 'done'
 """
-_CHANGE: Final = """
-local before, head, version, lifetime, hold, taking = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+_SAVE: Final = """
+local before, head, version, lifetime, hold = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local found = redis.call('HGET', KEYS[1], 'head')
 if found == head then return 'done' end
 if not found then return 'lost' end
-if taking == '1' and redis.call('EXISTS', KEYS[3]) == 1 then return 'busy' end
 if found ~= before or tonumber(redis.call('GET', KEYS[2])) ~= version - 1 then return 'moved' end
 redis.call('HSET', KEYS[1], 'head', head)
-if ARGV[7] then redis.call('HSET', KEYS[1], 'body', ARGV[7]) end
+if ARGV[6] then redis.call('HSET', KEYS[1], 'body', ARGV[6]) end
 redis.call('PEXPIRE', KEYS[1], lifetime)
 redis.call('SET', KEYS[2], version, 'PX', 2 * lifetime)
 if hold == '0' then redis.call('DEL', KEYS[3]) else redis.call('SET', KEYS[3], '1', 'PX', hold) end
@@ -142,32 +141,16 @@ class RedisStore:
         number = int(mark) if mark is not None and _NUMBER.fullmatch(mark) else None
         return Stored(head, body or b"", number, bool(held))
 
-    def take(self, session_id: str, change: Change) -> None:
-        """As the protocol has it."""
-        self._change(session_id, change, taking=True)
-
     def save(self, session_id: str, change: Change) -> None:
         """As the protocol has it."""
-        self._change(session_id, change, taking=False)
+        times = (_ms(change.lifetime), _ms(change.hold))
+        body = () if change.body is None else (change.body,)
+        said = self._write(_SAVE, session_id, change.before, change.head, change.version, *times, *body)
+        _raise_unless_done(said, session_id)
 
     def end(self, session_id: str, before: bytes, remember: float) -> None:
         """As the protocol has it."""
         _raise_unless_done(self._write(_END, session_id, before, _ms(remember)), session_id)
-
-    def _change(self, session_id: str, change: Change, *, taking: bool) -> None:
-        body = () if change.body is None else (change.body,)
-        said = self._write(
-            _CHANGE,
-            session_id,
-            change.before,
-            change.head,
-            change.version,
-            _ms(change.lifetime),
-            _ms(change.hold),
-            int(taking),
-            *body,
-        )
-        _raise_unless_done(said, session_id)
 
     def _write(self, script: str, session_id: str, *arguments: bytes | int) -> Any:
         return self._asked(script, session_id, *arguments, replicas=self._replicas)
@@ -210,8 +193,6 @@ def _raise_unless_done(said: Any, session_id: str) -> None:
     what = f"session {session_id[:80]!r}"
     if said == b"lost":
         raise SessionLost(f"{what} is gone: it has expired, was evicted or was ended; what was judged since is void")
-    if said == b"busy":
-        raise SessionBusy(f"{what}: another replica has just begun a turn; try again when it is done")
     if said == b"moved":
         raise SessionConflict(
             f"{what} went on elsewhere meanwhile; what was judged here is void, nothing of it may run"

@@ -72,18 +72,8 @@ class SessionStore(Protocol):
         """
         ...
 
-    def take(self, session_id: str, change: Change) -> None:
-        """Make a change and be at work from then on.
-
-        Raises:
-            SessionLost: when the session is gone.
-            SessionBusy: when a replica is at work.
-            SessionConflict: when head or mark are not as expected.
-        """
-        ...
-
     def save(self, session_id: str, change: Change) -> None:
-        """Make a change while at work. It does not matter for how long, as long as nobody else has made one.
+        """Make a change, if nobody else has made one.
 
         Raises:
             SessionLost: when the session is gone.

@@ -16,7 +16,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from ledgeragent.contracts import Principal
-from ledgeragent.errors import BadInput, LedgerError, SessionBusy, SessionClosed, SessionDamaged, SessionRolledBack
+from ledgeragent.errors import (
+    BadInput,
+    LedgerError,
+    SessionBusy,
+    SessionClosed,
+    SessionConflict,
+    SessionDamaged,
+    SessionRolledBack,
+)
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.jsonio import canonical
 from ledgeragent.ledger import Limits
@@ -44,9 +52,12 @@ class Turn:
 
     def _take(self, body: str) -> None:
         """Begin: from now on no other replica's save is accepted."""
-        change = self._next(None, body, self._sessions._hold)
-        self._sessions._store.take(self.session.id, change)
-        self._sealed, self._version = change.head, change.version
+        try:
+            self._store(self._next(None, body, self._sessions._hold))
+        except SessionConflict:
+            raise SessionBusy(
+                f"session {self.session.id[:80]!r}: another replica has just begun a turn; try again when it is done"
+            ) from None
 
     def _save(self, hold: float) -> None:
         """Save the session's state; when that fails the turn is over."""
@@ -54,12 +65,10 @@ class Turn:
             raise self._failure
         try:
             body = _text(self.session)
-            change = self._next(body, digest_of(body), hold)
-            self._sessions._store.save(self.session.id, change)
+            self._store(self._next(body, digest_of(body), hold))
         except BaseException as error:
             self._failure = error
             raise
-        self._sealed, self._version = change.head, change.version
 
     def _let_go(self) -> None:
         """Save what the turn came to, for whoever goes on."""
@@ -72,6 +81,10 @@ class Turn:
     def _remove(self) -> None:
         own = self._sessions
         own._store.end(self.session.id, self._sealed, 2 * own._lifetime)
+
+    def _store(self, change: Change) -> None:
+        self._sessions._store.save(self.session.id, change)
+        self._sealed, self._version = change.head, change.version
 
     def _next(self, body: bytes | None, digest: str, hold: float) -> Change:
         own, version = self._sessions, self._version + 1
