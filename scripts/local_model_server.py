@@ -20,6 +20,8 @@ from typing import Any, Final
 FORMAT: Final = "ledgeragent-tools"
 _TEMPLATE: Final = "chat_template.default"
 _AFTER_CALL: Final = "}}\n"
+_LONGEST: Final = 400
+"""Tokens of an answer, where the request says nothing: on two cores that is a minute."""
 _HOW: Final = """\
 To use a tool, answer with one JSON object and nothing else:
 {"name": <tool>, "arguments": {<argument>: <value>}}
@@ -137,6 +139,7 @@ def answer(*, llama: Any, messages: Any, tools: Any = None, stream: bool = False
     # Ids have to be repeated to the letter: a penalty on repetition garbles them. After a call a small model goes on
     # with a result made up and the next call: it is stopped there.
     options |= {"repeat_penalty": 1.0, "tool_choice": None, "stop": [_AFTER_CALL] if offered else None}
+    options["max_tokens"] = options.get("max_tokens") or _LONGEST
     render = llama._chat_handlers[_TEMPLATE]
     completion = render(llama=llama, messages=as_rendered(messages, offered), tools=None, stream=False, **options)
     message = completion["choices"][0]["message"]
