@@ -339,29 +339,25 @@ def report(about: argparse.Namespace) -> int:
 
 
 def _tables(found: Sequence[Row]) -> Iterator[list[str]]:
-    complete = _complete(found)
-    tasks = [task.id for task in TASKS if task.id in {row["task"] for row in found}]
     even = _even(found)
-    whole = len(complete) // (TRIALS * len(ARMS))
-    yield [f"{len(found)} conversations; pass^k, with 95 % intervals, over {whole} tasks with all trials in every arm."]
-    yield _table(
-        ("", *ARMS),
-        *((f"pass^{k}", *(_pass(complete, arm, k) for arm in ARMS)) for k in KS),
-    )
-    yield [f"Sums over the {len(even) // len(ARMS)} task trials that every arm has played."]
-    yield _table(("", *ARMS), *_sums(even))
+    played = {row["task"] for row in even}
+    broken = list(_by_rule(even, _broken))
+    rejected = list(_by_rule(even, lambda row: [rule for call in row["rejected"] for rule in call["predicates"]]))
+    yield [
+        f"{len(found)} of {len(TASKS) * TRIALS * len(ARMS)} conversations; counted are the {len(even) // len(ARMS)} "
+        f"trials of tasks that every arm has played. pass^k with 95 % intervals, over the tasks with k trials."
+    ]
+    yield _table(*((f"pass^{k}", *(_pass(even, arm, k) for arm in ARMS)) for k in KS), *_sums(even))
     yield ["Writes that broke a rule and ran, by rule."]
-    yield _table(("", *ARMS), *_by_rule(even, lambda row: _broken(row)))
-    yield ["What the gate said to rejected calls, by rule."]
-    yield _table(
-        ("", *ARMS), *_by_rule(even, lambda row: [one for call in row["rejected"] for one in call["predicates"]])
-    )
-    yield ["Successes by task."]
-    yield _table(("", *ARMS), *((task, *(_of(even, task, arm) for arm in ARMS)) for task in tasks))
+    yield _table(*(broken or [("none", *("0" for _ in ARMS))]))
+    yield ["What the gate said to the calls it rejected, by rule."]
+    yield _table(*(rejected or [("none", *("0" for _ in ARMS))]))
+    yield ["Conversations that end right, by task."]
+    yield _table(*((one.id, *(_of(even, one.id, arm) for arm in ARMS)) for one in TASKS if one.id in played))
 
 
-def _table(head: Sequence[str], *lines: Sequence[str]) -> list[str]:
-    return [f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines)]
+def _table(*lines: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(line)} |" for line in (("", *ARMS), ("---", *["---:"] * len(ARMS)), *lines)]
 
 
 def _even(found: Sequence[Row]) -> list[Row]:
@@ -370,15 +366,9 @@ def _even(found: Sequence[Row]) -> list[Row]:
     return [row for row in found if arms[row["task"], row["trial"]] == len(ARMS)]
 
 
-def _complete(found: Sequence[Row]) -> list[Row]:
-    """Rows of the tasks with all trials in all arms."""
-    rows_of = Counter(row["task"] for row in found)
-    return [row for row in found if rows_of[row["task"]] == TRIALS * len(ARMS)]
-
-
-def _pass(complete: Sequence[Row], arm: str, k: int) -> str:
+def _pass(even: Sequence[Row], arm: str, k: int) -> str:
     outcomes: dict[str, list[bool]] = {}
-    for row in complete:
+    for row in even:
         if row["arm"] == arm:
             outcomes.setdefault(row["task"], []).append(row["success"])
     found = estimate(outcomes.values(), k)
