@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test opa compile compile-check rego regal mutants lint format bench evidence local-model wheel-check ci clean
+.PHONY: help demo test faults campaign opa compile compile-check rego regal mutants lint format bench evidence local-model \
+	wheel-check ci clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -46,6 +47,12 @@ lint: $(VENV)/test-ready ## ruff and mypy --strict
 format: $(VENV)/test-ready ## put Python and Rego into their one form
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 	@opa=$$(scripts/opa) && "$$opa" fmt --write rego agent/ledgeragent/authz agent/ledgeragent/masks
+
+faults: $(VENV)/test-ready ## break everything on the way to a decision, on real OPAs, and print what came of it
+	@$(WITH_OPA) $(BIN)/python -m pytest -q tests/faults
+
+campaign: $(VENV)/test-ready ## judge 100,000 generated and mutated inputs and answers (half an hour)
+	@LEDGERAGENT_CAMPAIGN=100000 $(BIN)/python -m pytest -q tests/test_campaign.py
 
 bench: $(VENV)/demo-ready ## print decision latency per engine and ledger size
 	@$(WITH_OPA) $(BIN)/python bench/latency.py
