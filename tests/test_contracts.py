@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from ledgeragent.compile import CONTRACTS, contract_schema
+from ledgeragent.contracts import described
 from ledgeragent.domain import Validator
 from ledgeragent.jsonio import canonical
 from ledgeragent.policies import SCHEMAS
@@ -86,6 +87,14 @@ RECORD: dict[str, Any] = {
     "ledger_digest": "sha256:0",
     "latency_ms": 0.5,
 }
+REDACTED: dict[str, Any] = {
+    "form": "encrypted",
+    "judged_again": "when_opened",
+    "masked": [["input", "ledger", "users"]],
+    "pseudonyms": [],
+    "key": "0",
+    "sealed": "AA==",
+}
 OUTCOME: dict[str, Any] = {
     "contract": "ledgeragent.record/1",
     "kind": "outcome",
@@ -99,7 +108,12 @@ PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "kind": {"type": ["string", "null"], "enum": ["a", 1, 1.5, True, None], "pattern": "^a$", "maxLength": 9},
-        "rows": {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 9.5}, "minItems": 1},
+        "rows": {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0, "maximum": 9.5, "x-log": True},
+            "minItems": 1,
+        },
+        "id": {"type": "string", "x-log": "^a$"},
     },
     "required": ["rows"],
     "additionalProperties": False,
@@ -125,6 +139,8 @@ VALID = [
     ("decision", DECISION),
     ("record", RECORD),
     ("record", OUTCOME),
+    ("record", {**RECORD, "engine": {**RECORD["engine"], "decision_id": "d"}, "redacted": REDACTED}),
+    ("record", {**OUTCOME, "redacted": None}),
     ("tools", TOOLS),
     ("overrides", OVERRIDES),
 ]
@@ -149,6 +165,8 @@ def schema_takes(contract: str, document: Any) -> bool:
 def places(document: Any, above: str = "") -> Iterator[str]:
     rows = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     for key, below in rows:
+        if key == "" or "/" in str(key):
+            continue  # has no name here
         yield f"{above}{key}"
         yield from places(below, f"{above}{key}/")
 
@@ -240,11 +258,31 @@ def test_both_agree_on_whatever_became_of_a_valid_document(data: st.DataObject) 
         ("tools", TOOLS, "tools/0/effect", "look"),
         ("tools", TOOLS, "tools/0/parameters/additionalProperties", True),
         ("tools", TOOLS, "tools/0/parameters/format", "date"),
+        ("tools", TOOLS, "tools/0/parameters/properties/id/x-log", False),
+        ("tools", TOOLS, "tools/0/parameters/properties/id/log", True),
     ],
 )
 def test_neither_takes_what_the_contract_excludes(contract: str, document: Any, place: str, value: Any) -> None:
     changed = toy.but(document, (place, value))
     assert (model_takes(contract, changed), schema_takes(contract, changed)) == (False, False)
+
+
+def test_what_is_wrong_with_a_document_is_described_without_a_word_of_it() -> None:
+    odd = toy.but(GATE_INPUT, ("ada", 1), ("session/turn", "ada"), ("history/0/outcome", "ada"))
+    with pytest.raises(ValidationError) as caught:
+        MODELS["gate_input"].validate_python(odd)
+    assert described(caught.value) == "session.turn: Input should be a valid integer"
+    for document, said in (
+        (toy.but(GATE_INPUT, ("ada", 1)), "…: Extra inputs are not permitted"),
+        (
+            toy.but(GATE_INPUT, ("history/0/outcome", "ada")),
+            "history.0.outcome: Input should be 'executed', 'uncertain' or 'pending'",
+        ),
+        ("ada", "the whole document: Input should be a valid dictionary or instance of GateInput"),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            MODELS["gate_input"].validate_python(document)
+        assert described(caught.value) == said
 
 
 def test_models_cannot_be_changed_once_made() -> None:

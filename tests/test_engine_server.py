@@ -125,6 +125,11 @@ def test_of_opas_error_its_codes_and_places_are_told_and_not_its_words(ask: Ask)
     assert str(caught.value).endswith(f"could not evaluate (HTTP 500): {told}")
 
 
+def test_why_there_is_no_connection_is_told_in_the_systems_words(ask: Ask) -> None:
+    with pytest.raises(EngineUnreachable, match=r"cannot be reached \(.*(Connection refused|Connect call failed)"):
+        ask(unused_url())
+
+
 def test_an_answer_that_never_ends_is_cut_off(ask: Ask) -> None:
     def endless(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b'"' * (MAX_ANSWER_BYTES + 100_000))
