@@ -62,9 +62,7 @@ app.add_typer(cli_domain.app, name="domain")
 app.add_typer(cli_bundle.app, name="bundle")
 app.add_typer(cli_records.app, name="records")
 app.add_typer(cli_tau2.app, name="tau2")
-app.command(name="passk", epilog="Example: [bold]ledgeragent passk retail-fc.jsonl retail-both.jsonl[/bold]")(
-    cli_tau2.passk_command
-)
+app.command(name="passk", epilog=example("ledgeragent passk retail-fc.jsonl retail-both.jsonl"))(cli_tau2.passk_command)
 app.command(epilog="Example: [bold]ledgeragent rollout records.jsonl[/bold]")(cli_rollout.rollout)
 CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30

@@ -21,13 +21,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ledgeragent import passk
 from ledgeragent.arms import Arm
+from ledgeragent.cli_gates import EngineOption, Gates, example
 from ledgeragent.domain import Domain
-from ledgeragent.engine import open_engine
 from ledgeragent.errors import BadInput
-from ledgeragent.gate import Gate
 from ledgeragent.loop import Mode
 from ledgeragent.passk import FAILURES, KS, Estimate, Report
-from ledgeragent.policies import domains
+from ledgeragent.policies import REGO, SCHEMAS, domains
 from ledgeragent.results import ResultWriter, read_results
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 FileArgument = Annotated[Path, typer.Argument(help="A result file of `tau2 run`.", metavar="FILE")]
 
 
-@app.command(
-    epilog="Example: [bold]ledgeragent tau2 run --domain retail --arm both --model openai/gpt-4.1 --trials 4[/bold]"
-)
+@app.command(epilog=example("ledgeragent tau2 run --domain retail --arm both --model openai/gpt-4.1 --trials 4"))
 def run(
     domain: Annotated[str, typer.Option(help="airline, retail or telecom.")],
     model: Annotated[
@@ -69,9 +66,7 @@ def run(
     max_steps: Annotated[int, typer.Option(min=1, help="A simulation ends after so many messages.")] = 200,
     seed: Annotated[int, typer.Option(help="The trials' seeds are made from it.")] = 300,
     concurrency: Annotated[int, typer.Option(min=1, help="Simulations at a time.")] = 1,
-    engine: Annotated[
-        str, typer.Option(help="auto, embedded, opa (a local child process), or the URL of an OPA server.")
-    ] = "embedded",
+    engine: EngineOption = "embedded",
     out: Annotated[
         Path | None,
         typer.Option(help="The result file; an existing one is gone on with.", show_default="by its options"),
@@ -92,16 +87,15 @@ def run(
     wanted = tuple(one.strip() for one in tasks.split(",")) if tasks is not None else None
     about = Run(domain, arm, agent, user, trials, wanted, num_tasks, mode, max_steps, seed)
     path = out or Path(f"{domain}-{arm}-{_NOT_A_NAME.sub('-', model)}.jsonl")
-    with open_engine(engine) as opened:
-        plan = Plan(about, Gate(Domain.load(domain), opened))
-        _finish(plan, path, concurrency)
+    with Gates(engine, REGO, SCHEMAS) as gates:
+        _finish(Plan(about, gates.gate(domain, "--domain")), path, concurrency)
 
 
 def _finish(plan: Plan, path: Path, concurrency: int) -> None:
     errors = Console(stderr=True, highlight=False, soft_wrap=True)
     with ResultWriter(path, plan.header) as file:
         try:
-            with _progress(errors, len(file.done), len(plan)) as advance:
+            with progress(errors, len(file.done), len(plan)) as advance:
                 failed = plan.finish(file, concurrency=concurrency, advance=advance)
         except KeyboardInterrupt:
             failed = None
@@ -126,8 +120,8 @@ def _need_benchmark() -> None:
 
 
 @contextmanager
-def _progress(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
-    """Progress on a terminal, silence elsewhere."""
+def progress(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
+    """Progress on a terminal, silence elsewhere; gives what is called after each simulation."""
     if not console.is_terminal:
         yield lambda: None
         return
@@ -137,7 +131,7 @@ def _progress(console: Console, done: int, total: int) -> Iterator[Callable[[], 
         yield lambda: progress.advance(task)
 
 
-@app.command(epilog="Example: [bold]ledgeragent tau2 export retail-both.jsonl --out retail-both.json[/bold]")
+@app.command(epilog=example("ledgeragent tau2 export retail-both.jsonl --out retail-both.json"))
 def export(
     file: FileArgument,
     out: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,

@@ -9,22 +9,25 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tau2.data_model.simulation import Results
 from tau2.metrics.agent_metrics import compute_metrics
 
 from ledgeragent.adapters.tau2.run import Endpoint, Failed, Job, Plan, Run
 from ledgeragent.cli import main
+from ledgeragent.cli_tau2 import progress
 from ledgeragent.errors import BadInput, ModelUnreachable
 from ledgeragent.gate import Gate
 from ledgeragent.passk import read_source, report
 from ledgeragent.results import ResultWriter, read_results
 from support.chat_server import Answer, ChatServer
 from support.gold_player import CLOSING
-from taubench.scripted_bench import USER, Bench, ScriptedModel, ScriptedPlan
+from taubench.scripted_bench import Bench
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what litellm warns of is not ours to mend
 
@@ -179,8 +182,8 @@ def test_seeds_are_those_of_the_benchmark(gates: dict[str, Gate]) -> None:
     assert len(plan) == 6
 
 
-class Unreachable(ScriptedPlan):
-    """Gives no result for some of its jobs."""
+class Unreachable(Plan):
+    """Gives no result for some of its jobs, counted from 1, and a result without a conversation for the others."""
 
     failing: frozenset[int] = frozenset()
     made = 0
@@ -189,9 +192,12 @@ class Unreachable(ScriptedPlan):
         self.made += 1
         if self.made in self.failing:
             raise ModelUnreachable("openai/m: no connection\nand more")
-        if self.made > 100:
-            raise AssertionError("far too many")
-        return super().simulate(job)
+        return {"task_id": job.task.id, "trial": job.trial, "actions": [], "simulation": {}}
+
+
+@pytest.fixture(scope="module")
+def flaky(gates: dict[str, Gate]) -> Unreachable:
+    return Unreachable(Run("airline", "fc", SCRIPTED, SCRIPTED, trials=4, tasks=("0", "1")), gates["airline"])
 
 
 @pytest.mark.parametrize(
@@ -199,22 +205,48 @@ class Unreachable(ScriptedPlan):
     [({2}, 7, 1), ({1, 2, 3, 4, 6}, 3, 5), (set(range(1, 9)), 0, 5), (set(range(3, 8)), 2, 5)],
 )
 def test_what_gave_no_result_is_reported_not_kept_and_five_in_a_row_are_the_end(
-    tmp_path: Path, benches: dict[str, Bench], gates: dict[str, Gate], failing: set[int], kept: int, lost: int
+    tmp_path: Path, flaky: Unreachable, failing: set[int], kept: int, lost: int
 ) -> None:
-    bench = benches["telecom"]
-    run = Run("telecom", "fc", SCRIPTED, SCRIPTED, trials=4, tasks=tuple(bench.tasks)[:2], user_agent=USER)
-    plan = Unreachable(run, gates["telecom"], model=lambda *_: ScriptedModel(bench))
-    plan.failing = frozenset(failing)
+    flaky.made, flaky.failing = 0, frozenset(failing)
     advanced: list[int] = []
 
-    with ResultWriter(tmp_path / "run.jsonl", plan.header) as file:
-        failed = plan.finish(file, concurrency=1, advance=lambda: advanced.append(1))
+    with ResultWriter(tmp_path / "run.jsonl", flaky.header) as file:
+        failed = flaky.finish(file, concurrency=1, advance=lambda: advanced.append(1))
         assert (len(file.done), len(advanced), len(failed)) == (kept, kept, lost)
         assert all(isinstance(one, Failed) and str(one).endswith(": openai/m: no connection") for one in failed)
 
-        plan.failing = frozenset()
-        assert plan.finish(file, concurrency=1, advance=lambda: None) == []
-        assert len(file.done) == 8
+        flaky.failing = frozenset()
+        assert flaky.finish(file, concurrency=1, advance=lambda: None) == []
+    assert trials_of(tmp_path / "run.jsonl") == {(task, trial): 1 for task in "01" for trial in range(4)}
+
+
+def test_an_endpoint_of_ones_own_needs_neither_a_provider_nor_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    hosted, own = Endpoint("anthropic/claude"), Endpoint("org/model", "http://127.0.0.1:1/v1", 0.7)
+
+    assert (hosted.name, hosted.arguments, hosted.secret) == (
+        "anthropic/claude",
+        {"num_retries": 3, "temperature": 0.0},
+        {},
+    )
+    assert (own.name, own.arguments, own.secret) == (
+        "openai/org/model",
+        {"num_retries": 3, "temperature": 0.7, "api_base": "http://127.0.0.1:1/v1"},
+        {"api_key": "unused"},
+    )
+    assert Endpoint("openai/model", "http://127.0.0.1:1/v1").name == "openai/model"
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert own.secret == {}
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else() -> None:
+    terminal, pipe = StringIO(), StringIO()
+    for file, is_terminal in ((terminal, True), (pipe, False)):
+        with progress(Console(file=file, force_terminal=is_terminal, width=100), 3, 12) as advance:
+            advance()
+
+    assert "4/12" in terminal.getvalue()
+    assert pipe.getvalue() == ""
 
 
 def test_an_endpoint_that_is_not_there_ends_the_command_with_what_failed(tmp_path: Path, ledgeragent: Command) -> None:

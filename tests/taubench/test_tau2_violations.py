@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from taubench.conftest import ALL_TASKS
 from taubench.scripted_bench import Bench, Script, counted, tool_calls
 
 FOREIGN_ORDER = {"name": "cancel_pending_order", "arguments": {"order_id": "#W5918442", "reason": "no longer needed"}}
@@ -18,8 +19,8 @@ ROAMING = "[mobile_data_issue]airplane_mode_on|user_abroad_roaming_enabled_off[P
 
 CASES = [
     ("retail", "59", FOREIGN_ORDER, "retail.order_owner"),
-    ("airline", "23", FOREIGN_TRIP, "airline.owner"),
     ("telecom", ROAMING, TOO_MUCH_DATA, "telecom.refuel_limit"),
+    *([("airline", "23", FOREIGN_TRIP, "airline.owner")] if ALL_TASKS else []),  # takes its time
 ]
 
 

@@ -381,7 +381,7 @@ class Conversation:
                 return None
             step = self.loop.take(generation)
             spent.add(step)
-            if step.next != "reply" or step.text:
+            if step.next != "reply" or step.text.strip():
                 return step
         return None
 

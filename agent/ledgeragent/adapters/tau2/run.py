@@ -49,12 +49,12 @@ class Endpoint:
     Attributes:
         model: as litellm knows it (`openai/gpt-4.1`); with `base_url` any name the server knows.
         base_url: of an OpenAI-compatible server, or None for the provider's own.
-        temperature: of sampling; None leaves it to the provider.
+        temperature: of sampling.
     """
 
     model: str
     base_url: str | None = None
-    temperature: float | None = 0.0
+    temperature: float = 0.0
 
     @property
     def name(self) -> str:
@@ -64,12 +64,8 @@ class Endpoint:
     @property
     def arguments(self) -> dict[str, Any]:
         """Further arguments for litellm; no keys: those are in the environment."""
-        found: dict[str, Any] = {"num_retries": _RETRIES}
-        if self.temperature is not None:
-            found["temperature"] = self.temperature
-        if self.base_url is not None:
-            found["api_base"] = self.base_url
-        return found
+        endpoint = {"api_base": self.base_url} if self.base_url is not None else {}
+        return {"num_retries": _RETRIES, "temperature": self.temperature, **endpoint}
 
     @property
     def secret(self) -> dict[str, str]:
