@@ -179,6 +179,7 @@ def test_the_units_command_line_decides_and_its_decisions_are_kept(opa_binary: P
         "--diagnostic-addr=127.0.0.1:8282": f"--diagnostic-addr=127.0.0.1:{diagnostic}",
         "--config-file=/etc/ledgeragent/opa.yaml": f"--config-file={OPERATE / 'opa.yaml'}",
         "/etc/ledgeragent/authz": str(REPO / "agent" / "ledgeragent" / "authz"),
+        "/etc/ledgeragent/masks": str(REPO / "agent" / "ledgeragent" / "masks"),
     }
     command = unit_command()
     assert set(replaced) <= set(command)

@@ -24,6 +24,7 @@ import requests
 
 from ledgeragent import Domain, Engine, Gate, Judged, OpaServer
 from ledgeragent.errors import ENGINE_CODES
+from support.canary import CANARY, overrun
 
 pytestmark = pytest.mark.container
 _log = logging.getLogger(__name__)
@@ -275,6 +276,14 @@ def test_a_decision_is_on_the_collectors_disk_under_the_id_that_opa_answered(
     kept = {one["decision_id"]: one for one in stack.kept()}
     assert {kept[one]["path"] for one in answered} == {"ledgeragent/retail/decision"}
     assert {kept[one]["labels"]["version"] for one in answered} == {"1.22.3"}
+
+
+def test_what_may_not_be_logged_is_not_on_the_collectors_disk(stack: Stack, inputs: list[dict[str, Any]]) -> None:
+    answered = [ask(stack.url, overrun(one)).json()["decision_id"] for one in inputs]
+    wait_for("all of them are kept", lambda: set(answered) <= {one["decision_id"] for one in stack.kept()})
+    kept = json.dumps([one for one in stack.kept() if one["decision_id"] in answered])
+    assert CANARY not in kept
+    assert '"domain": "retail"' in kept
 
 
 def test_decisions_made_while_the_collector_is_down_arrive_when_it_is_back(
