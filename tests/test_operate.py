@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import os
 import re
 import secrets
@@ -82,6 +83,25 @@ def test_all_three_recipes_start_opa_with_the_same_options() -> None:
     # Just OPA has no bundles to wait for.
     alone = {"--config-file=", "--ready-timeout=60", "--shutdown-grace-period=10"}
     assert options(commands[0]) - options(COMPOSE["opa"]["command"]) == alone
+
+
+def test_whatever_logs_decisions_loads_the_masks_before_it_can_be_asked() -> None:
+    masks = REPO / "agent" / "ledgeragent" / "masks"
+    [sidecar] = deployment()["initContainers"]
+    for command in (
+        COMPOSE["opa"]["command"],
+        COMPOSE["opa-1"]["command"],
+        COMPOSE["opa-2"]["command"],
+        sidecar["args"],
+    ):
+        assert command.index("/masks") > command.index("--bundle")
+    assert unit_command()[-1] == "/etc/ledgeragent/masks"
+    for service in ("opa", "opa-1", "opa-2"):
+        assert f"./{masks.relative_to(REPO)}:/masks:ro" in COMPOSE[service]["volumes"]
+    [mounted] = [one["name"] for one in sidecar["volumeMounts"] if one["mountPath"] == "/masks"]
+    [volume] = [one["configMap"]["items"] for one in deployment()["volumes"] if one["name"] == mounted]
+    sources = {path.relative_to(masks).as_posix() for path in masks.rglob("*") if path.is_file()}
+    assert {item["path"] for item in volume} == {name for name in sources if not name.endswith("_test.rego")}
 
 
 def test_the_api_of_sidecar_and_unit_listens_on_loopback() -> None:
@@ -198,4 +218,7 @@ def test_the_units_command_line_decides_and_its_decisions_are_kept(opa_binary: P
             Gate(Domain.load("retail"), engine).prove()
         wait_for("decisions are kept", lambda: any(decisions.glob("decisions-*.jsonl")))
     [kept] = decisions.iterdir()
-    assert '"path":"ledgeragent/retail/proof"' in kept.read_text(encoding="utf-8")
+    events = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    assert {event["path"] for event in events} == {"ledgeragent/retail/proof"}
+    assert {tuple(event.get("masked") or event["erased"]) for event in events} == {("/input", "/result")}
+    assert "mira_holt_2041" not in kept.read_text(encoding="utf-8")
