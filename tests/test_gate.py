@@ -501,6 +501,33 @@ def test_an_interrupted_proof_is_a_block_and_no_interrupt_to_those_who_waited_fo
     assert gate.judge(cancel).verdict == "allow"
 
 
+def test_decisions_of_a_revision_that_is_not_in_use_share_proofs_however_many_they_are(
+    gate_over: GateOver, cancel: dict[str, Any]
+) -> None:
+    gate, engine = gate_over(lambda answer: answer)
+    gate.prove()
+    once = len(engine.asked)
+    engine.asked.clear()
+    all_here = threading.Barrier(8)
+
+    def other(rule: str, answer: dict[str, Any]) -> Any:
+        if rule == "proof":
+            time.sleep(0.001)  # so that the others come while it runs
+            return answer
+        all_here.wait(30)
+        return but(answer, ("policy/revision", "sha256:other"))
+
+    engine.change = other
+    codes: list[str] = []
+    threads = [threading.Thread(target=lambda: codes.append(blocked(gate.judge(cancel)))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == ["decision.revision"] * 8
+    assert engine.asked.count("proof") < 5 * once  # two, and more only for those whom a busy machine held up
+
+
 def test_a_proof_that_takes_too_long_is_a_timeout(
     gate_over: GateOver, cancel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

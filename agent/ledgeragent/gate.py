@@ -235,10 +235,15 @@ class Gate:
 
     def _prove(self, expected: _Proved | None) -> None:
         """Have `expected` proved, or with None whatever revision is in use."""
-        while not (self._proved if expected is None else expected in self._proved):
-            found, own = self._proof()
-            if own and expected not in (None, found):
-                raise _NotAccepted("decision.revision", "a decision came of other policies than those in use")
+        if self._proved if expected is None else expected in self._proved:
+            return
+        for began_later in (False, True):
+            _, own = self._proof()
+            if expected is None or expected in self._proved:
+                return
+            if own or began_later:  # one that was under way may have begun before the policies came into use
+                break
+        raise _NotAccepted("decision.revision", "a decision came of other policies than those in use")
 
     def _proof(self) -> tuple[_Proved, bool]:
         """The revision proved now, and whether this caller ran the proof: those who come meanwhile share its outcome.

@@ -19,10 +19,14 @@ from scripted import http_answer, read_request
 class Exchange:
     """One request that came in, and what can be done with it."""
 
-    def __init__(self, connection: socket.socket, request: bytes, upstream: str, ended: threading.Event) -> None:
+    def __init__(
+        self, connection: socket.socket, request: bytes, upstream: str, ended: threading.Event, seen: list[bytes]
+    ) -> None:
         self.connection = connection
         self.ended = ended
         """Set when the fault is over: what hangs may let go."""
+        self.seen = seen
+        """Answers to decisions that came through, of all sessions."""
         head, _, self.body = request.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         self.path = lines[0].split(" ")[1]
@@ -41,7 +45,9 @@ class Exchange:
         try:
             upstream.request("POST", self.path, self.body, headers)
             response = upstream.getresponse()
-            return http_answer(response.read(), f"{response.status} {response.reason}")
+            answer = http_answer(response.read(), f"{response.status} {response.reason}")
+            self.seen += [answer] if self.is_decision else []
+            return answer
         finally:
             upstream.close()
 
@@ -141,11 +147,19 @@ class Replays:
         self._first: bytes | None = None
 
     def __call__(self, exchange: Exchange) -> None:
-        if self._first is None:
-            self._first = exchange.asked()
-            exchange.send(self._first)
-        else:
-            exchange.send(self._first)
+        self._first = self._first or exchange.asked()
+        exchange.send(self._first)
+
+
+def replays(exchange: Exchange) -> None:
+    """Gives the first decision that came through, whoever it was for."""
+    exchange.send(exchange.seen[0])
+
+
+def answers_twice(exchange: Exchange) -> None:
+    """Sends an earlier decision after the right one, where the next answer on this connection would stand."""
+    earlier = exchange.seen[0]
+    exchange.send(exchange.asked() + earlier)
 
 
 class Between:
@@ -159,6 +173,7 @@ class Between:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http{'s' if tls else ''}://127.0.0.1:{self._listener.getsockname()[1]}"
         self._open: set[socket.socket] = set()
+        self._seen: list[bytes] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
@@ -205,5 +220,5 @@ class Between:
         with connection, suppress(OSError, EOFError, ValueError):
             while connection.fileno() != -1:
                 request = read_request(connection)
-                self._behaviour(Exchange(connection, request, self.upstream, self._ended))
+                self._behaviour(Exchange(connection, request, self.upstream, self._ended, self._seen))
         self._open.discard(connection)

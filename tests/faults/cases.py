@@ -19,6 +19,7 @@ from faults.between import (
     hangs,
     hangs_up,
     passes,
+    replays,
     resets,
     resets_midway,
     rewrites,
@@ -319,7 +320,13 @@ CASES: Final = (
         behaves(lambda: decisions_only(Swaps())),
         sessions=3,
     ),
-    Case("answers to proofs are swapped", ("decision.request",), "another request", behaves(Replays), proved=False),
+    Case(
+        "another session's decision, replayed",
+        ("decision.request",),
+        "another request",
+        behaves(lambda: decisions_only(replays)),
+    ),
+    Case("one answer to every proof", ("decision.request",), "another request", behaves(Replays), proved=False),
     # HTTP ---------------------------------------------------------------------------------------------------------
     *(Case(f"HTTP {status}", (code,), status[:3], answers(b"{}", status)) for status, code in STATUSES.items()),
     Case("HTTP 401, as the token was replaced", ("engine.refused",), "401.*check the token", token_replaced),

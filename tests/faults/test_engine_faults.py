@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from faults import bundles
-from faults.between import Between
+from faults.between import Between, answers_twice, decisions_only, passes
 from faults.cases import CASES, PROCESS, PROXY, Case, paused
 from faults.opa_process import TOKEN, OpaProcess
 from faults.stage import Stage, blocked_in_time, judged
@@ -189,3 +189,21 @@ def test_opa_stays_paused_and_is_no_longer_waited_for(
         attempts[0].took,
         f"decides again after {after:.2f} s",
     )
+
+
+@pytest.mark.parametrize("kind", PROXY)
+def test_an_answer_too_many_is_not_taken_for_the_next_one(
+    kind: str, stage_for: Callable[[Case, str], Stage], report: Callable[..., None]
+) -> None:
+    stage = stage_for(the_case("no answer comes"), kind)
+    session = stage.session("may not")
+    stage.recovers(stage.session("before"), retail.cancel())
+    stage.parts.between.behaviour = decisions_only(answers_twice)
+    attempts = [stage.propose(session, retail.cancel("#W2")) for _ in range(3)]
+    stage.parts.between.behaviour = passes
+    attempts += [stage.propose(session, retail.cancel("#W2")) for _ in range(3)]
+    assert [one.review.verdict for one in attempts] == ["block"] * 6
+    assert {one.code for one in attempts} <= {"", "decision.request", "engine.answer", "engine.unreachable"}
+    assert attempts[-1].review.decision is not None
+    assert stage.shop.ran == [("cancel_pending_order", "#W1")]
+    report("an answer too many on a connection", kind, "each is decided by its own answer, or blocked")
