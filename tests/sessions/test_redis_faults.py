@@ -26,6 +26,7 @@ from support.stored import KEY, Shop, history, key_of, opened
 
 pytest_plugins = ["support.fixtures"]
 
+HANG: Final = ("hangs", "half an answer", "nothing")
 TIMEOUT: Final = 0.5
 BUDGET: Final = 4.0
 """What a step may take at most when Redis hangs: it is tried twice, and connecting too."""
@@ -47,8 +48,10 @@ def between(server: RedisServer) -> Iterator[Between]:
     proxy.close()
 
 
-def replica_at(url: str, gate: Gate, **about: Any) -> Sessions:
-    return Sessions(RedisStore.from_url(url, **{"timeout": TIMEOUT, **about}), gate, keys=[KEY], lifetime=3600)
+def replica_at(url: str, gate: Gate, fault: str = "", **about: Any) -> Sessions:
+    """A replica that waits long, so that a busy machine is no fault, unless the fault is to be waited for."""
+    store = RedisStore.from_url(url, timeout=TIMEOUT if fault in HANG else 10.0, **about)
+    return Sessions(store, gate, keys=[KEY], lifetime=3600)
 
 
 # Steps of a turn -------------------------------------------------------------------------------------------------
@@ -174,7 +177,7 @@ FAULTS: Final = {
 def test_a_redis_that_fails_lets_nothing_through_and_nothing_happens_twice(
     server: RedisServer, gate: Gate, session_id: str, fault: str, step: str
 ) -> None:
-    sessions = replica_at(server.url, gate)
+    sessions = replica_at(server.url, gate, fault)
     attempt = Attempt(sessions, session_id, opened(sessions, session_id), step)
     with server.client() as redis:
         heal = FAULTS[fault](server, redis)
@@ -221,7 +224,7 @@ SPOILED: Final[dict[str, Spoil]] = {
 def test_what_is_no_answer_of_a_store_is_not_taken_for_one(
     server: RedisServer, between: Between, gate: Gate, session_id: str, how: str, step: str
 ) -> None:
-    sessions = replica_at(between.url, gate)
+    sessions = replica_at(between.url, gate, how)
     attempt = Attempt(sessions, session_id, opened(sessions, session_id), step)
     between.spoil = SPOILED[how]
     began = time.monotonic()
@@ -255,7 +258,7 @@ def test_a_redis_killed_in_the_middle_of_a_step_has_taken_it_or_not(
 def test_no_error_quotes_a_session(
     server: RedisServer, between: Between, gate: Gate, session_id: str, how: str
 ) -> None:
-    sessions = replica_at(between.url, gate)
+    sessions = replica_at(between.url, gate, how)
     attempt = Attempt(sessions, session_id, opened(sessions, session_id), "review")
     between.spoil = {**SPOILED, "echo": lambda redis, request: request, "error": _says(b"-ERR no\r\n")}[how]
     with pytest.raises(SessionUnavailable) as problem:
@@ -296,7 +299,7 @@ def test_creating_where_redis_fails_creates_nothing_that_is_used(
     server.pause()
     try:
         with pytest.raises(SessionUnavailable):
-            replica_at(server.url, gate).create(session_id, now=NOW)
+            replica_at(server.url, gate, "hangs").create(session_id, now=NOW)
     finally:
         server.resume()
 
@@ -323,7 +326,7 @@ def follower(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> I
 def test_what_is_not_on_as_many_replicas_as_asked_does_not_count(
     server: RedisServer, follower: RedisServer, gate: Gate, session_id: str, step: str
 ) -> None:
-    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=1.5, timeout=5)
+    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=1.5)
     attempt = Attempt(sessions, session_id, opened(sessions, session_id), step)
     follower.pause()
     try:
@@ -352,7 +355,7 @@ def test_a_failover_that_loses_a_save_is_noticed_by_whoever_holds_a_token(
 def test_a_failover_loses_nothing_that_was_on_the_replica(
     server: RedisServer, follower: RedisServer, gate: Gate, session_id: str
 ) -> None:
-    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=4, timeout=5)
+    sessions = replica_at(server.url, gate, replicas=1, replica_timeout=4)
     token = opened(sessions, session_id)
     turn, _ = sessions._begin(session_id, token, NOW)
     turn.session.redeem(admitted(turn.session, cancel()))

@@ -334,6 +334,8 @@ def test_every_step_of_the_store_is_harmless_to_repeat(redis: Redis, shared_redi
     for change in (begin, Change(b"h2", b"hx", b"bx", 3, 60.0, 0.0), Change(b"h3", b"hx", b"bx", 5, 60.0, 0.0)):
         with pytest.raises(SessionConflict):
             store.save("s", change)
+    with pytest.raises(SessionConflict):
+        store.end("s", b"h2", 60.0)
     for _ in range(2):
         store.end("s", b"h3", 60.0)
     with pytest.raises(SessionLost):
