@@ -39,7 +39,16 @@ SHARES: Final = {"worlds": 0.2, "inputs": 0.25, "vectors": 0.05, "answers": 0.5}
 IN_EVERY_RUN: Final = 1_000
 WORDS: Final = (
     *("allow", "revise", "block", "enforce", "shadow", "violated", "unknown"),
-    *("gate.input", "gate.tool", "gate.arguments", "gate.unguarded", "gate.loop", "retail.order_owner"),
+    *(
+        "gate.input",
+        "gate.tool",
+        "gate.arguments",
+        "gate.unguarded",
+        "gate.loop",
+        "gate.floor",
+        "gate.frozen",
+        "retail.order_owner",
+    ),
 )
 """What an answer is made of: the values that could turn it into another."""
 

@@ -64,6 +64,7 @@ def module(opa: Path, root: Path, folder: Path) -> Module:
     """A bundle root compiled for the embedded engine."""
     bundle = folder / "bundle.tar.gz"
     domains = [one.name for one in (root / "ledgeragent").iterdir() if (one / "data.json").is_file()]
+    domains.remove("gate")
     entries = [f"--entrypoint=ledgeragent/{name}/{rule}" for name in domains for rule in ("decision", "proof")]
     command = [str(opa), "build", "-t", "wasm", "-b", "--ignore", "*_test.rego", "-o", str(bundle), *entries, str(root)]
     subprocess.run(command, check=True, capture_output=True)

@@ -22,7 +22,8 @@ from faults.stage import Stage, blocked_in_time, judged
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Embedded, Engine, LocalOpa, Module, OpaServer
 from ledgeragent.gate import Gate
-from ledgeragent.policies import REGO, SCHEMAS, revision
+from ledgeragent.parts import domain_part, gate_part
+from ledgeragent.policies import REGO
 from support import retail
 from support.engines import OnLoop
 
@@ -70,7 +71,8 @@ def stage_for(
 
         def make(case: Case, kind: str) -> Stage:
             engine, parts = _engine(case, kind, request, tmp_path, opened)
-            pin = revision(REGO, SCHEMAS) if case.pinned else None
+            shipped = {domain_part(REGO, retail_domain).revision, gate_part(REGO).revision}
+            pin = shipped if case.pinned else None
             stage = Stage(engine, Gate(retail_domain, engine, pin=pin), tmp_path / "records.jsonl", parts)
             opened.callback(stage.close)
             return stage

@@ -198,7 +198,7 @@ def test_a_child_that_died_is_started_again_with_the_policies_it_had(
 ) -> None:
     (tmp_path / ".manifest").write_text('{"roots": ["ledgeragent_overrides"]}')
     (tmp_path / "data.json").write_text('{"ledgeragent_overrides": {"small": 1}}')
-    with LocalOpa(small, opa_binary, overrides=tmp_path) as engine:
+    with LocalOpa(small, opa_binary, beside=[tmp_path]) as engine:
         first = engine.token
         kill(engine)
         assert engine.evaluate("small", "decision", {"say": "hello"}) == EXPECTED
