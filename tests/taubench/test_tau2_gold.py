@@ -1,7 +1,7 @@
 """The right actions of the benchmark's tasks, played by a scripted model through the very path of `tau2 run`.
 
 A sample; all 278 tasks with `LEDGERAGENT_ALL_TASKS=1 .venv/bin/python -m pytest tests/taubench/test_tau2_gold.py`
-(half an hour: the benchmark digests whole databases).
+(the better part of an hour where others work as well: the benchmark digests whole databases).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ledgeragent.gate import Gate
 from taubench.conftest import ALL_TASKS
 from taubench.scripted_bench import Bench, Script, counted, scripted_agent, tool_calls
 
@@ -35,9 +36,12 @@ AGAINST_POLICY = {
     ("airline", "33"): "airline.baggage_rules",
     ("airline", "37"): "airline.no_flown_segment",
     ("airline", "38"): "airline.certificate_basis",
+    ("retail", "18"): "retail.replacement_grounded",
+    ("retail", "91"): "retail.replacement_grounded",
+    ("retail", "107"): "retail.replacement_grounded",
 }
 """Task → the predicate that speaks against one of its right actions: the benchmark's 26.3 has them against its own
-policy (docs/benchmark.md says how), and later versions of its data have them otherwise."""
+policy (docs/benchmark.md says how)."""
 
 
 def tasks_of(bench: Bench) -> tuple[str, ...]:
@@ -64,7 +68,8 @@ def test_the_right_actions_earn_what_they_earn_without_us(
     against = {task for task in tasks if (domain, task) in AGAINST_POLICY}
     assert rewards(both) == {task: 0.0 if task in against else 1.0 for task in tasks}
     for task in against:
-        assert AGAINST_POLICY[domain, task] in counted(both[task], "rejected")[-1]["predicates"]
+        spoke = {name for one in counted(both[task], "rejected") for name in one["predicates"]}
+        assert AGAINST_POLICY[domain, task] in spoke
     assert {task: tool_calls(one) for task, one in fc.items()} == {task: tool_calls(one) for task, one in bare.items()}
     for task in tasks:
         assert counted(fc[task], "generations") == bare_generations(bare[task])
@@ -98,3 +103,16 @@ def test_right_actions_that_are_recorded_in_another_version_play_as_well(
     assert len(tasks) == {"airline": 6, "retail": 5}[domain] or not ALL_TASKS
     for arm in ("fc", "both"):
         assert rewards(played(domain, arm, tasks)) == rewards(bare)
+
+
+def test_so_many_tasks_need_a_write(benches: dict[str, Bench], gates: dict[str, Gate]) -> None:
+    needing = {
+        domain: [
+            {action["requestor"] for action in actions if action["requestor"] == "user" or writes(action["name"])}
+            for actions in map(benches[domain].actions, benches[domain].tasks)
+        ]
+        for domain, writes in ((name, gate.domain.is_write) for name, gate in gates.items())
+    }
+
+    assert {name: sum(map(bool, by)) for name, by in needing.items()} == {"airline": 30, "retail": 105, "telecom": 94}
+    assert sum("assistant" in by for by in needing["telecom"]) == 71

@@ -63,6 +63,22 @@ def test_the_baseline_asks_the_model_exactly_what_the_benchmarks_own_agent_asks(
     assert ours["reward_info"]["reward"] == simulation.reward_info.reward == 1.0
 
 
+def test_where_nothing_is_rejected_there_are_as_many_requests_as_without_us(
+    benches: dict[str, Bench], played: Any
+) -> None:
+    bench = benches["telecom"]
+    task = next(one for one in bench.tasks if all(action["requestor"] == "user" for action in bench.actions(one)))
+    with server(bench) as bare:
+        bench.bare(task, llm_agent="openai/scripted", llm_args_agent={"api_base": bare.url, "api_key": "unused"})
+    with server(bench) as both:
+        played("telecom", "both", (task,), base_url=both.url)
+
+    assert len(bare.requests) > 2
+    assert [asked(body)["messages"] for body in bare.requests] == [
+        asked({**body, "messages": body["messages"][:-1]})["messages"] for body in both.requests
+    ]
+
+
 def test_each_rejection_costs_one_generation_and_each_read_it_names_another(
     benches: dict[str, Bench], played: Any
 ) -> None:
