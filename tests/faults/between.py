@@ -25,6 +25,8 @@ class Exchange:
         self.connection = connection
         self.ended = ended
         """Set when the fault is over: what hangs may let go."""
+        self.closes = isinstance(connection, ssl.SSLSocket)
+        """Whether no connection is kept: each request then sees the certificate that is shown now."""
         self.seen = seen
         """Answers to decisions that came through, of all sessions."""
         head, _, self.body = request.partition(b"\r\n\r\n")
@@ -45,7 +47,8 @@ class Exchange:
         try:
             upstream.request("POST", self.path, self.body, headers)
             response = upstream.getresponse()
-            answer = http_answer(response.read(), f"{response.status} {response.reason}")
+            more = "Connection: close\r\n" if self.closes else ""
+            answer = http_answer(response.read(), f"{response.status} {response.reason}", more)
             self.seen += [answer] if self.is_decision else []
             return answer
         finally:

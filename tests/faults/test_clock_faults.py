@@ -104,10 +104,9 @@ def reservation(created: str) -> dict[str, Any]:
 
 def test_an_override_that_has_expired_does_not_come_back_with_the_clock(report: Report) -> None:
     entry = {"owner": "shop", "reason": "a campaign", "expires": "2024-05-31", "mode": "off"}
+    overrides = {"retail": {"predicates": {"retail.cancel_reason": entry}}}
     module = compiled_module(policies.REGO, policies.SCHEMAS, policies.COMPILED)
-    with Embedded(
-        module, deployed={"ledgeragent_overrides": {"retail": {"predicates": {"retail.cancel_reason": entry}}}}
-    ) as engine:
+    with Embedded(module, deployed={"ledgeragent_overrides": overrides}) as engine:
         session = retail.desk(Gate(Domain.load("retail"), engine))
         verdicts = []
         for now in ("2024-05-20T12:00:00Z", "2024-06-01T00:00:00Z", "2024-05-20T12:00:00Z", "1970-01-01T00:00:00Z"):

@@ -14,7 +14,6 @@ import contextlib
 import http.client
 import io
 import ipaddress
-import os
 import queue
 import socket
 import ssl
@@ -22,6 +21,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -149,10 +149,13 @@ class _Answer(requests.Response):
 class _Session(requests.Session):
     """A requests session that keeps the promises of this module."""
 
-    def __init__(self, where: str, budget: float, authorise: Callable[[], dict[str, str]]) -> None:
+    def __init__(
+        self, where: str, budget: float, authorise: Callable[[], dict[str, str]], tls_files: list[str]
+    ) -> None:
         super().__init__()
         self.trust_env = False
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        self._tls_files = tls_files
         self._where = where
         self._budget = budget
         self._authorise = authorise
@@ -163,6 +166,7 @@ class _Session(requests.Session):
     def request(self, method: str | bytes, url: str | bytes, *_: Any, json: Any = None, **__: Any) -> requests.Response:
         body = encode_input(json)
         headers = _JSON | self._authorise()
+        _states(self._tls_files, self._where)
         deadline = time.monotonic() + self._budget
         _current.deadline = deadline
         for tries_left in (1, 0):
@@ -180,7 +184,7 @@ class _Session(requests.Session):
                     allow_redirects=False,
                 ) as response:
                     return self._complete(response)
-            except OSError as error:  # requests' errors are; so is a TLS file that cannot be read
+            except OSError as error:  # requests' errors are; so is a TLS file that is gone in this very moment
                 if not (tries_left and _never_connected(error)):
                     raise self._translate(error) from None
         raise AssertionError("the last try returns or raises")
@@ -212,7 +216,8 @@ class StrictOpaClient(OpaClient):  # type: ignore[misc]
         super().__init__(**options)
 
     def _init_session(self) -> requests.Session:
-        session = _Session(self._where, self.timeout, self._authorise)
+        files = [file for file in (self._ca, *(self.cert or ())) if file is not None]
+        session = _Session(self._where, self.timeout, self._authorise, files)
         session.verify = self._ca or True
         session.cert = self.cert
         return session
@@ -251,7 +256,7 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         if not self.ssl:
             return True
         files = [file for file in (self._ca, *(self.cert or ())) if file is not None]
-        state = [(stat.st_ino, stat.st_mtime_ns, stat.st_size) for stat in map(os.stat, files)]
+        state = _states(files, self._where)
         if self._context is None or self._context[0] != state:
             context = ssl.create_default_context(cafile=self._ca)
             if self.cert:
@@ -296,6 +301,23 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         if isinstance(error, TimeoutError):
             return EngineTimeout(f"{self._where} gave no complete answer within {self.timeout} s")
         return EngineUnreachable(f"{self._where} cannot be reached ({_named(error)}); is OPA running there?")
+
+
+def _states(files: list[str], where: str) -> list[tuple[int, int, int]]:
+    """What shows whether TLS files were replaced.
+
+    Raises:
+        EngineUnreachable: one cannot be read, so that no connection can be made.
+    """
+    states = []
+    for file in files:
+        try:
+            found = Path(file).stat()
+        except OSError as error:
+            said = f"the TLS file {file} cannot be read: {error.strerror}"
+            raise EngineUnreachable(f"{where} cannot be reached, as {said}") from None
+        states.append((found.st_ino, found.st_mtime_ns, found.st_size))
+    return states
 
 
 def _connected(host: str, port: int, deadline: float) -> socket.socket:
