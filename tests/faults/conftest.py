@@ -51,19 +51,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
-@pytest.fixture(scope="session")
-def opas(opa_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OpaProcess]]:
-    """Real OPAs over sound and unsound bundles."""
-    makes = {"faulty": bundles.faulty, "without": bundles.without_domain, "old": bundles.old, "lax": bundles.lax}
-    roots = {name: make(tmp_path_factory.mktemp(name)) for name, make in makes.items()}
-    started: dict[str, OpaProcess] = {}
-    try:
-        for name, root in {"sound": REGO, **roots}.items():
-            started[name] = OpaProcess(opa_binary, root)
-        yield started
-    finally:
-        for opa in started.values():
-            opa.kill()
+class Opas(dict[str, OpaProcess]):
+    """Real OPAs over sound and unsound bundles, each started when it is first wanted."""
+
+    def __init__(self, binary: Path, folders: pytest.TempPathFactory) -> None:
+        self._binary = binary
+        self._folders = folders
+
+    def __missing__(self, name: str) -> OpaProcess:
+        makes = {"faulty": bundles.faulty, "without": bundles.without_domain, "old": bundles.old, "lax": bundles.lax}
+        root = REGO if name == "sound" else makes[name](self._folders.mktemp(name))
+        self[name] = OpaProcess(self._binary, root)
+        return self[name]
+
+
+@pytest.fixture(scope="module")
+def opas(opa_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opas]:
+    """OPAs by what is wrong with them."""
+    started = Opas(opa_binary, tmp_path_factory)
+    yield started
+    for opa in started.values():
+        opa.kill()
 
 
 class Certificates:
