@@ -13,8 +13,8 @@ FROM python:3.11-slim-bookworm
 COPY --from=openpolicyagent/opa:1.22.3 /opa /opt/opa/opa
 COPY --from=build /opt/ledgeragent /opt/ledgeragent
 # Volumes that are mounted here for the first time take over who owns these folders.
-RUN install --directory --owner=1000 --group=1000 --mode=0700 /decisions \
-    && install --directory --owner=1000 --group=1000 --mode=0755 /bundles
+RUN install --directory --owner=1000 --group=1000 --mode=0700 /decisions /signing-key \
+    && install --directory --owner=1000 --group=1000 --mode=0755 /bundles /verification-key
 ENV PATH=/opt/ledgeragent/bin:$PATH \
     LEDGERAGENT_OPA_BIN=/opt/opa/opa \
     PYTHONUNBUFFERED=1

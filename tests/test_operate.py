@@ -70,7 +70,7 @@ def test_every_container_of_the_pod_is_without_rights_it_does_not_need() -> None
 
 def test_all_three_recipes_start_opa_with_the_same_options() -> None:
     def options(command: list[str]) -> set[str]:
-        where = ("--addr=", "--diagnostic-addr=", "--config-file=")
+        where = ("--addr=", "--diagnostic-addr=", "--config-file=", "--set-file=")
         return {
             part.partition("=")[0] + "=" if part.startswith(where) else part
             for part in command
@@ -81,7 +81,7 @@ def test_all_three_recipes_start_opa_with_the_same_options() -> None:
     commands = [COMPOSE["opa-1"]["command"], COMPOSE["opa-2"]["command"], sidecar["args"], unit_command()[1:]]
     assert all(options(command) == options(commands[0]) for command in commands)
     # Just OPA has no bundles to wait for.
-    alone = {"--config-file=", "--ready-timeout=60", "--shutdown-grace-period=10"}
+    alone = {"--config-file=", "--set-file=", "--ready-timeout=60", "--shutdown-grace-period=10"}
     assert options(commands[0]) - options(COMPOSE["opa"]["command"]) == alone
 
 
@@ -188,16 +188,18 @@ def answers(url: str) -> bool:
 def test_the_units_command_line_decides_and_its_decisions_are_kept(opa_binary: Path, tmp_path: Path) -> None:
     bundles, decisions = tmp_path / "bundles", tmp_path / "decisions"
     bundles.mkdir()
-    packed = bundles / "ledgeragent.tar.gz"
-    subprocess.run(
-        [opa_binary, "build", "--bundle", "--ignore=*_test.rego", f"--output={packed}", REPO / "rego"], check=True
-    )
+    key, public = tmp_path / "key.pem", tmp_path / "key.pub.pem"
+    subprocess.run(["openssl", "genrsa", "-out", key, "3072"], check=True, capture_output=True)
+    subprocess.run(["openssl", "rsa", "-in", key, "-pubout", "-out", public], check=True, capture_output=True)
+    build = [sys.executable, "-m", "ledgeragent", "bundle", "build", f"--out={bundles}", f"--signing-key={key}"]
+    subprocess.run(build, check=True, capture_output=True)
     api, diagnostic, collector = free_port(), free_port(), free_port()
     replaced = {
         "/usr/local/bin/opa": str(opa_binary),
         "--addr=127.0.0.1:8181": f"--addr=127.0.0.1:{api}",
         "--diagnostic-addr=127.0.0.1:8282": f"--diagnostic-addr=127.0.0.1:{diagnostic}",
         "--config-file=/etc/ledgeragent/opa.yaml": f"--config-file={OPERATE / 'opa.yaml'}",
+        "--set-file=keys.org.key=/etc/ledgeragent/key.pub.pem": f"--set-file=keys.org.key={public}",
         "/etc/ledgeragent/authz": str(REPO / "agent" / "ledgeragent" / "authz"),
         "/etc/ledgeragent/masks": str(REPO / "agent" / "ledgeragent" / "masks"),
     }

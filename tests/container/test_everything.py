@@ -301,15 +301,41 @@ def test_without_its_token_the_collector_and_the_bundle_server_take_nothing(stac
     collector = f"http://{stack.address('collector')}:9090"
     assert requests.post(f"{collector}/logs", json=[{"decision_id": "made up"}], timeout=10).status_code == 401
     bundles = f"http://{stack.address('bundle-server')}:8080"
-    there = requests.get(f"{bundles}/ledgeragent.tar.gz", timeout=10)
+    there = requests.get(f"{bundles}/gate.tar.gz", timeout=10)
     assert there.status_code == 200
-    again = requests.get(f"{bundles}/ledgeragent.tar.gz", headers={"If-None-Match": there.headers["ETag"]}, timeout=10)
+    again = requests.get(f"{bundles}/gate.tar.gz", headers={"If-None-Match": there.headers["ETag"]}, timeout=10)
     assert again.status_code == 304
     stati = {
-        method: requests.request(method, f"{bundles}/ledgeragent.tar.gz", data=b"x", timeout=10).status_code
+        method: requests.request(method, f"{bundles}/gate.tar.gz", data=b"x", timeout=10).status_code
         for method in ("PUT", "POST", "DELETE")
     }
     assert stati == dict.fromkeys(stati, 405)
+
+
+def test_the_opas_take_no_bundle_that_is_not_signed(
+    stack: Stack, inputs: list[dict[str, Any]], expected: list[str]
+) -> None:
+    # What somebody who has taken over the bundle server could do: the same bundle without its signature.
+    unsigned = (
+        "import gzip, io, pathlib, tarfile\n"
+        "path = pathlib.Path('/bundles/domain-retail.tar.gz')\n"
+        "old = tarfile.open(path)\n"
+        "packed = io.BytesIO()\n"
+        "with tarfile.open(fileobj=packed, mode='w:gz') as new:\n"
+        "    for one in old.getmembers():\n"
+        "        if not one.name.endswith('.signatures.json'):\n"
+        "            new.addfile(one, old.extractfile(one))\n"
+        "path.write_bytes(packed.getvalue())\n"
+    )
+    stack.run("run", "--rm", "--entrypoint", "python3", "bundles", "-c", unsigned)
+    try:
+        wait_for(
+            "both OPAs have refused it",
+            lambda: all("bundle missing .signatures.json file" in stack.run("logs", one) for one in ("opa-1", "opa-2")),
+        )
+        assert [ask(stack.url, one).json()["result"]["verdict"] for one in inputs] == expected
+    finally:
+        stack.run("run", "--rm", "bundles")
 
 
 def test_a_rolling_restart_never_changes_a_verdict(
