@@ -87,7 +87,7 @@ def test_arguments_are_marked_in_tools_json_and_the_model_and_the_gate_do_not_se
     assert domain.log["tools"]["pay"] == {
         "fields": {"id": {"value": [{"types": ["string"], "patterns": ["^p[0-9]+$"]}]}, "card": {}}
     }
-    declared = domain.declared("r")["declared"]
+    declared = domain.declared()
     assert declared["tools"]["pay"]["parameters"]["properties"] == {
         "id": {"type": "string"},
         "card": {"type": "string"},

@@ -582,7 +582,7 @@ class Ledger:
 def _provenance(row: Mapping[str, Any]) -> Provenance:
     texts = ("tool", "call_id", "at")
     if not all(isinstance(value, str if key in texts else int) for key, value in row.items()):
-        raise TypeError("a provenance has a field of another type")
+        raise LedgerError("the ledger's text is damaged: a provenance has a field of another type")
     return Provenance(**row)
 
 
