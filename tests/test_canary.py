@@ -7,6 +7,7 @@ are told is no log.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import traceback
@@ -21,18 +22,29 @@ from ledgeragent.contracts import RECORD, DecisionRecord, EngineShown, GateInput
 from ledgeragent.conversation import read_conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine, OpaServer
-from ledgeragent.errors import DECISION_CODES, ENGINE_CODES, EngineTimeout, LedgerAgentError, origin
+from ledgeragent.errors import (
+    DECISION_CODES,
+    ENGINE_CODES,
+    EngineTimeout,
+    LedgerAgentError,
+    ModelError,
+    origin,
+    shown_id,
+)
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.jsonio import parse
 from ledgeragent.ledger import Ledger
 from ledgeragent.loop import Admitted, Loop
+from ledgeragent.models.openai import OpenAIModel
 from ledgeragent.records import JsonlRecorder, Record, Redact, parse_record, wall_clock
 from ledgeragent.redact import Encrypted, Pseudonyms, Redacted
 from ledgeragent.sealing import PublicKey, make_keys
 from ledgeragent.session import Call, Session, Ticket
+from ledgeragent.sessions.seal import Seal
 from scripted import http_answer, says, scripted
 from support import retail
 from support.canary import CANARY, disguised, one_by_one, overrun, vectors
+from support.chat_server import Answer, ChatServer
 from support.engines import Meddled
 from support.retail import cancel, propose
 
@@ -291,6 +303,28 @@ def test_the_log_of_an_unexpected_failure_names_its_type_and_place(
     assert origin(KeyError(CANARY)) == "KeyError"
 
 
+MODEL_ANSWERS = [
+    Answer(CANARY, status=400),
+    Answer(CANARY, status=503),
+    Answer(body=CANARY.encode(), headers={"Content-Type": "application/json"}),
+    Answer(body=json.dumps({"choices": [{"message": {"content": {CANARY: CANARY}}}]}).encode()),
+    Answer(body=f"data: {CANARY}\n\n".encode()),
+    Answer(body=f'data: {{"error": {{"message": "{CANARY}"}}}}\n\n'.encode()),
+    Answer(CANARY, cut_after=2),
+]
+
+
+@pytest.mark.parametrize("answer", MODEL_ANSWERS, ids=range(len(MODEL_ANSWERS)))
+def test_a_models_endpoint_that_says_it_is_not_quoted_in_the_message(answer: Answer) -> None:
+    with (
+        ChatServer(lambda *_: answer) as server,
+        OpenAIModel("scripted", base_url=server.url, retries=0) as model,
+        pytest.raises(ModelError) as caught,
+    ):
+        model.generate([{"role": "user", "content": CANARY}], [])
+    assert CANARY not in words(caught.value)
+
+
 # Errors ----------------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +391,17 @@ RAISES: list[Callable[[Session], Any]] = [
     _spoilt(_set(("marks",), [{"pattern": [CANARY], "write": 1, "known": None}])),
     _spoilt(_set(("domain",), CANARY)),
     _spoilt(_set(("digest",), CANARY)),
+    lambda session: Session.from_json({**session.to_json(), "id": 5, CANARY: CANARY}, session.gate),
+    lambda session: Session.from_json({**session.to_json(), "issued": [_under_way(CANARY)]}, session.gate),
+    lambda session: Session.from_json({**session.to_json(), "issued": [_under_way("x", CANARY)]}, session.gate),
+    lambda session: Seal([b"k" * 32]).open(CANARY.encode() * 4, CANARY),
 ]
+
+
+def _under_way(tool: str, argument: Any = 2**60) -> dict[str, Any]:
+    """A read as a saved session has it."""
+    arguments = {CANARY: argument}
+    return {"call_id": CANARY, "tool": tool, "arguments": arguments, "issued": 0, "proves": True}
 
 
 @pytest.mark.parametrize("raises", RAISES, ids=range(len(RAISES)))
@@ -392,3 +436,9 @@ def test_a_shadow_whose_records_fail_does_not_quote_it(
     propose(session, Call(CANARY, {CANARY: CANARY}, CANARY))
     recorder.close()
     assert "a shadow's decision could not be recorded: the record cannot be redacted" in caplog.text
+
+
+def test_an_id_is_told_as_it_is_only_when_it_looks_drawn_at_random() -> None:
+    assert shown_id("0123456789abcdef") == "0123456789abcdef"
+    assert shown_id("4111111111111111") == "sha256:" + hashlib.sha256(b"4111111111111111").hexdigest()[:16]
+    assert CANARY not in shown_id(CANARY)

@@ -265,7 +265,8 @@ def test_but_only_so_many_times(ask: Ask, status: int, retries: int) -> None:
     with ChatServer(lambda *_: Answer("Too busy", status=status, headers=AT_ONCE)) as server:
         with pytest.raises(ModelUnreachable) as failed:
             ask(server.url, retries=retries)
-        assert str(failed.value) == (f"model 'scripted' at {server.url} answered {status}: 'Too busy'; try again later")
+        assert str(failed.value) == f"model 'scripted' at {server.url} answered {status}; try again later"
+        assert failed.value.said == "'Too busy'"
         assert len(server.requests) == 1 + retries
 
 
@@ -283,7 +284,8 @@ def test_a_request_that_was_not_accepted_is_not_sent_again(ask: Ask, status: int
     with ChatServer([Answer("Not so", status=status)]) as server:
         with pytest.raises(ModelRefused) as refused:
             ask(server.url)
-        assert str(refused.value) == f"model 'scripted' at {server.url} answered {status}: 'Not so'; {hint}"
+        assert str(refused.value) == f"model 'scripted' at {server.url} answered {status}; {hint}"
+        assert refused.value.said == "'Not so'"
         assert refused.value.status == status
         assert len(server.requests) == 1
 
@@ -344,8 +346,7 @@ def test_a_stream_that_broke_off_for_good_says_so(ask: Ask) -> None:
         with pytest.raises(ModelUnreachable) as failed:
             ask(server.url, retries=0)
         assert str(failed.value) == (
-            f"model 'scripted' at {server.url} broke off in the middle of its answer (RemoteProtocolError: peer closed "
-            f"connection without sending complete message body (incomplete chunked read)); try again later"
+            f"model 'scripted' at {server.url} broke off in the middle of its answer (RemoteProtocolError); try again later"
         )
 
 
@@ -386,31 +387,32 @@ def test_no_answer_in_time_says_how_long_it_waited(ask: Ask, hold: threading.Eve
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "problem", "said"),
     [
-        (Answer(body=b"<html><body>Welcome</body></html>", headers={"Content-Type": "text/html"}), "(not JSON): '<html><body>Welcome</body></html>'."),
-        (Answer(body=b'{"choices": [{"mess', headers=AS_JSON), "(not JSON): '{\"choices\": [{\"mess'."),
-        (Answer(body=b"", headers=AS_JSON), "(not JSON): ''."),
-        (Answer(body=b"[" * 100_000, headers=AS_JSON), "(not JSON): '[[[["),
-        (Answer(body=b"[]", headers=AS_JSON), "(no JSON object): '[]'."),
-        (Answer(body=b'{"choices": []}', headers=AS_JSON), "(no message in it): '{\"choices\": []}'."),
-        (Answer(body=b'{"choices": [{}]}', headers=AS_JSON), "(no message in it): '{\"choices\": [{}]}'."),
-        (Answer(body=b'{"error": {"message": "no"}}', headers=AS_JSON), "(no message in it): '{\"error\": {\"message\": \"no\"}}'."),
-        (Answer(body=b'{"choices": [{"message": {"content": 5}}]}', headers=AS_JSON), "(choices.0.message.content: Input should be a valid string): "),
-        (Answer(body=sse({"choices": [{"delta": "Hi"}]})), "(choices.0.delta: Input should be a valid dictionary or instance of _Part): "),
-        (Answer(body=sse("null")), "(no JSON object): 'null'."),
-        (Answer(body=sse("{nope")), "sent an event that is not JSON"),
-        (Answer(body=b"data: \xff\n\n"), "sent an event that is not JSON"),
-        (Answer(body=sse({"choices": []}, {"error": {"message": "out of memory"}})), "reported an error instead of an answer: 'out of memory'"),
+        (Answer(body=b"<html><body>Welcome</body></html>", headers={"Content-Type": "text/html"}), "(not JSON)", "'<html><body>Welcome</body></html>'"),
+        (Answer(body=b'{"choices": [{"mess', headers=AS_JSON), "(not JSON)", "'{\"choices\": [{\"mess'"),
+        (Answer(body=b"", headers=AS_JSON), "(not JSON)", "''"),
+        (Answer(body=b"[" * 100_000, headers=AS_JSON), "(not JSON)", "'[[[["),
+        (Answer(body=b"[]", headers=AS_JSON), "(no JSON object)", "'[]'"),
+        (Answer(body=b'{"choices": []}', headers=AS_JSON), "(no message in it)", "'{\"choices\": []}'"),
+        (Answer(body=b'{"choices": [{}]}', headers=AS_JSON), "(no message in it)", "'{\"choices\": [{}]}'"),
+        (Answer(body=b'{"error": {"message": "no"}}', headers=AS_JSON), "(no message in it)", "'{\"error\": {\"message\": \"no\"}}'"),
+        (Answer(body=b'{"choices": [{"message": {"content": 5}}]}', headers=AS_JSON), "(choices.0.message.content: Input should be a valid string)", ""),
+        (Answer(body=sse({"choices": [{"delta": "Hi"}]})), "(choices.0.delta: Input should be a valid dictionary or instance of _Part)", ""),
+        (Answer(body=sse("null")), "(no JSON object)", "'null'"),
+        (Answer(body=sse("{nope")), "sent an event that is not JSON", ""),
+        (Answer(body=b"data: \xff\n\n"), "sent an event that is not JSON", ""),
+        (Answer(body=sse({"choices": []}, {"error": {"message": "out of memory"}})), "reported an error instead of an answer", "'out of memory'"),
     ],
     ids=["html", "half", "nothing", "deep", "a list", "no choice", "no message", "an error", "content", "delta", "null", "event", "bytes", "error event"],
 )  # fmt: skip
-def test_what_is_no_answer_is_never_asked_for_again(ask: Ask, answer: Answer, said: str) -> None:
+def test_what_is_no_answer_is_never_asked_for_again(ask: Ask, answer: Answer, problem: str, said: str) -> None:
     with ChatServer([answer]) as server:
         with pytest.raises(ModelAnswer) as failed:
             ask(server.url)
         assert str(failed.value).startswith(f"model 'scripted' at {server.url} ")
-        assert said in str(failed.value)
+        assert problem in str(failed.value)
+        assert failed.value.said.startswith(said)
         assert len(server.requests) == 1
 
 
@@ -431,7 +433,7 @@ def test_the_api_key_is_in_no_message_and_no_traceback(ask: Ask, answer: Answer)
         url = server.url.replace("http://", f"http://me:{KEY}@") + f"?key={KEY}"
         with pytest.raises((ModelRefused, ModelUnreachable, ModelAnswer)) as failed:
             ask(server.url, retries=0)
-        assert KEY not in "".join(traceback.format_exception(failed.value))
+        assert KEY not in "".join(traceback.format_exception(failed.value)) + failed.value.said
         with OpenAIModel("scripted", base_url=url, api_key=KEY) as model:
             assert repr(model) == f"<OpenAIModel: model 'scripted' at {server.url}>"
 

@@ -153,6 +153,6 @@ def _converse(talk: Talk, lines: Iterator[str], *, typed: bool) -> int:
         except ModelError as problem:
             if not (typed and talk.counts.generations):  # nobody is there, or the endpoint never worked
                 raise
-            talk.give_up(str(problem))
+            talk.give_up(f"{problem} {problem.said}".strip())
     talk.sum_up()
     return status

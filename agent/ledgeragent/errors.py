@@ -39,9 +39,13 @@ a list of its own (`SESSION_CODES`): there is no review then, and no session.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+_RANDOM_ID: Final = re.compile("[0-9a-f]{16,64}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 ENGINE_CODES: Final = (
     "engine.unreachable",
@@ -156,7 +160,15 @@ class RecordError(LedgerAgentError):
 
 
 class ModelError(LedgerAgentError):
-    """The chat model gave no answer; nothing was done."""
+    """The chat model gave no answer; nothing was done.
+
+    `said` holds what the endpoint said, short and on one line, and is no part of the message: it may quote the
+    conversation.
+    """
+
+    def __init__(self, message: str, *, said: str = "") -> None:
+        super().__init__(message)
+        self.said = said
 
 
 class ModelUnreachable(ModelError):
@@ -166,13 +178,23 @@ class ModelUnreachable(ModelError):
 class ModelRefused(ModelError):
     """The endpoint did not take the request: its key, its model's name, its size; `status` is the HTTP status."""
 
-    def __init__(self, message: str, *, status: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, status: int, said: str = "") -> None:
+        super().__init__(message, said=said)
         self.status = status
 
 
 class ModelAnswer(ModelError):
     """The endpoint's answer is not what the chat-completions protocol says."""
+
+
+def shown_id(identifier: str) -> str:
+    """An id of a session for messages: as it is when it was drawn at random, else the first digits of its SHA-256.
+
+    A host can take anything for an id, an e-mail address too. A store names its keys by the same digest.
+    """
+    if _RANDOM_ID.fullmatch(identifier) and re.search("[a-f]", identifier):
+        return identifier
+    return "sha256:" + hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def origin(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import ValidationError
 
-from ledgeragent.contracts import Contract, Count, DomainName, Instant, Name, Path, Principal
+from ledgeragent.contracts import Contract, Count, DomainName, Instant, Name, Path, Principal, described
 from ledgeragent.domain import Domain
 from ledgeragent.errors import BadInput, LedgerError
 from ledgeragent.jsonio import check
@@ -101,7 +101,7 @@ def to_document(parts: Mapping[str, Any]) -> dict[str, Any]:
     try:
         SavedSession.model_validate(document)
     except ValidationError as error:
-        raise BadInput(f"the session cannot be written as a document: {_first(error)}") from None
+        raise BadInput(f"the session cannot be written as a document: {described(error)}") from None
     for name in ("principal", "writes", "issued"):
         check(document[name], what=f"the session's {name}")
     return document
@@ -118,11 +118,11 @@ def from_document(document: Mapping[str, Any], domain: Domain) -> SavedSession:
     try:
         saved = SavedSession.model_validate(document)
         for write in saved.writes:
-            check(write.arguments, what=f"arguments of {write.tool}")
+            check(write.arguments, what="arguments of a write")
         for read in saved.issued:
-            check(read.arguments, what=f"arguments of {read.tool}")
+            check(read.arguments, what="arguments of a read")
     except (ValidationError, BadInput) as error:
-        what = _first(error) if isinstance(error, ValidationError) else error
+        what = described(error) if isinstance(error, ValidationError) else error
         raise LedgerError(f"the session's text is damaged: {what}") from None
     problem = _problem(saved, domain)
     if problem is not None:
@@ -146,15 +146,11 @@ def _problem(saved: SavedSession, domain: Domain) -> str | None:
         return "a read is under way twice, or was issued in the future"
     if _repeats(one.call for one in saved.rejected):
         return "the rejections of one call are counted twice"
-    tool = next((read.tool for read in saved.issued if domain.is_write(read.tool)), None)
-    return f"{tool!r} is under way as a read, and domain {domain.name!r} has no such read" if tool is not None else None
+    if any(domain.is_write(read.tool) for read in saved.issued):
+        return f"what is under way as a read is none in domain {domain.name!r}"
+    return None
 
 
 def _repeats(names: Iterable[str]) -> bool:
     listed = list(names)
     return len(set(listed)) != len(listed)
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(key) for key in found['loc'])}: {found['msg']}"

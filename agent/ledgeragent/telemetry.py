@@ -20,6 +20,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from ledgeragent.contracts import Decision
+from ledgeragent.errors import origin
 
 DOMAIN: Final = "ledgeragent.domain"
 TOOL: Final = "ledgeragent.tool"
@@ -146,9 +147,9 @@ def _span(about: Mapping[str, Any]) -> Iterator[trace.Span]:
             "ledgeragent.review", attributes=about, record_exception=False, set_status_on_exception=False
         )
         span = scope.__enter__()
-    except Exception:  # noqa: BLE001 - a processor of the operator's must not stop a decision
+    except Exception as error:  # noqa: BLE001 - a processor of the operator's must not stop a decision
         scope = None
-        _log.exception("no span could be begun")
+        _log.error("no span could be begun: %s", origin(error))
     try:
         yield span
     finally:
@@ -159,8 +160,9 @@ def _span(about: Mapping[str, Any]) -> Iterator[trace.Span]:
 def _safely(tell: Callable[[], Any]) -> None:
     try:
         tell()
-    except Exception:  # noqa: BLE001 - as above
-        _log.exception("telemetry failed")
+    except Exception as error:  # noqa: BLE001 - as above
+        # In the logged trace could stand an error that is passing through, with values in its words.
+        _log.error("telemetry failed: %s", origin(error))
 
 
 __all__ = ["reviewing", "watch_breaker"]

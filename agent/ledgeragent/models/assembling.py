@@ -195,13 +195,14 @@ class Assembler:
 
     def _no_answer(self, problem: str, text: str) -> ModelAnswer:
         return ModelAnswer(
-            f"{self._where} gave an answer that is no chat completion ({problem}): {quoted(self._safe(text))}. "
-            f"Does the base URL lead to a chat-completions API?"
+            f"{self._where} gave an answer that is no chat completion ({problem}). "
+            f"Does the base URL lead to a chat-completions API?",
+            said=quoted(self._safe(text)),
         )
 
 
 def quoted(text: str) -> str:
-    """What an endpoint said, short and on one line, for an error message."""
+    """What an endpoint said, short and on one line."""
     line = " ".join(text.split())
     return repr(line if len(line) <= _MAX_QUOTED else line[:_MAX_QUOTED] + "…")
 

@@ -125,7 +125,9 @@ class _Chat:
                 f"{self._where} cannot be reached ({self._cause(error)}); is it running there?"
             ) from None
         except (openai.OpenAIError, RuntimeError) as error:
-            raise ModelUnreachable(f"{self._where} cannot be asked: {self._safe(str(error))}") from None
+            raise ModelUnreachable(
+                f"{self._where} cannot be asked ({type(error).__name__})", said=self._quoted(error)
+            ) from None
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -137,7 +139,7 @@ class _Chat:
                 f"{self._where} broke off in the middle of its answer ({self._cause(error)}); try again later"
             ) from None
         except openai.APIError as error:
-            raise ModelAnswer(f"{self._where} reported an error instead of an answer: {self._said(error)}") from None
+            raise ModelAnswer(f"{self._where} reported an error instead of an answer", said=self._said(error)) from None
         except (ValueError, RecursionError) as error:
             raise ModelAnswer(
                 f"{self._where} sent an event that is not JSON ({error}); does the base URL lead to a "
@@ -147,9 +149,9 @@ class _Chat:
     def _refusal(self, error: openai.APIStatusError) -> ModelError:
         status, said = error.status_code, self._said(error)
         if status in _OVERLOADED or status >= 500:
-            return ModelUnreachable(f"{self._where} answered {status}: {said}; try again later")
+            return ModelUnreachable(f"{self._where} answered {status}; try again later", said=said)
         hint = _HINTS.get(status, "change the request or the base URL")
-        return ModelRefused(f"{self._where} answered {status}: {said}; {hint}", status=status)
+        return ModelRefused(f"{self._where} answered {status}; {hint}", status=status, said=said)
 
     def _said(self, error: openai.APIError) -> str:
         said = error.body.get("message") if isinstance(error.body, Mapping) else error.body
@@ -157,7 +159,12 @@ class _Chat:
 
     def _cause(self, error: Exception) -> str:
         cause = error.__cause__ or error
-        return self._safe(f"{type(cause).__name__}: {cause}")
+        # What goes wrong before anything is exchanged is told in the system's words; later ones quote the exchange.
+        said = f": {cause}" if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout) else ""
+        return self._safe(type(cause).__name__ + said)
+
+    def _quoted(self, error: Exception) -> str:
+        return quoted(self._safe(str(error)))
 
     def _safe(self, text: str) -> str:
         """Without the key, which some endpoints repeat."""

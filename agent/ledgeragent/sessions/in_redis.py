@@ -18,7 +18,7 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 from redis.retry import Retry
 
-from ledgeragent.errors import BadInput, SessionConflict, SessionLost, SessionUnavailable
+from ledgeragent.errors import BadInput, SessionConflict, SessionLost, SessionUnavailable, shown_id
 from ledgeragent.sessions.store import Change, Stored
 
 _QUOTABLE: Final = (NoConnection, NoAnswer, ResponseError)
@@ -119,8 +119,8 @@ class RedisStore:
         said = self._write(_CREATE, session_id, head, body, _ms(lifetime))
         if said == b"there":
             raise SessionConflict(
-                f"session {session_id[:80]!r} exists, or existed until recently; go on with it, or take an id that was "
-                f"never used"
+                f"session {shown_id(session_id)} exists, or existed until recently; go on with it, or take an id that "
+                f"was never used"
             )
         _raise_unless_done(said, session_id)
 
@@ -131,11 +131,11 @@ class RedisStore:
             case [bytes() | None as head, bytes() | None as body, bytes() | None as mark, int() as held]:
                 pass
             case _:
-                raise SessionUnavailable(f"session {session_id[:80]!r}: this is no answer of Redis")
+                raise SessionUnavailable(f"session {shown_id(session_id)}: this is no answer of Redis")
         if head is None:
             was = "it has expired, was evicted or ended" if mark is not None else "it was never created, or long ago"
             raise SessionLost(
-                f"there is no session {session_id[:80]!r}: {was}. Nothing is known of what it did: open a new one, "
+                f"there is no session {shown_id(session_id)}: {was}. Nothing is known of what it did: open a new one, "
                 f"under a new id, only when somebody has found out what ran"
             )
         number = int(mark) if mark is not None and _NUMBER.fullmatch(mark) else None
@@ -167,15 +167,16 @@ class RedisStore:
             for answer in (said, *copies):
                 if isinstance(answer, Exception):
                     raise answer
-        except Exception as error:  # whatever a client stumbles over, the outcome is not known
-            why = f"{type(error).__name__}: {error}" if isinstance(error, _QUOTABLE) else type(error).__name__
+        except Exception as error:  # noqa: BLE001 - whatever a client stumbles over, the outcome is not known
+            cause = error if isinstance(error, _QUOTABLE) else None
+            why = type(error).__name__ + (f": {error}" if cause is not None else "")
             raise SessionUnavailable(
-                f"session {session_id[:80]!r}: Redis gave no usable answer ({why}); nothing is let through till it does"
-            ) from error
+                f"session {shown_id(session_id)}: Redis gave no usable answer ({why}); nothing is let through till then"
+            ) from cause
         if replicas and not (isinstance(copies[0], int) and copies[0] >= replicas):
             raise SessionUnavailable(
-                f"session {session_id[:80]!r}: the change is not known to be on {replicas} replica(s); nothing is let "
-                f"through until they keep up"
+                f"session {shown_id(session_id)}: the change is not known to be on {replicas} replica(s); "
+                f"nothing is let through until they keep up"
             )
         return said
 
@@ -190,7 +191,7 @@ class RedisStore:
 
 
 def _raise_unless_done(said: Any, session_id: str) -> None:
-    what = f"session {session_id[:80]!r}"
+    what = f"session {shown_id(session_id)}"
     if said == b"lost":
         raise SessionLost(f"{what} is gone: it has expired, was evicted or was ended; what was judged since is void")
     if said == b"moved":

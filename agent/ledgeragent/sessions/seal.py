@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError
 
 from ledgeragent.contracts import Contract, Name
-from ledgeragent.errors import BadInput, SessionDamaged
+from ledgeragent.errors import BadInput, SessionDamaged, shown_id
 from ledgeragent.jsonio import canonical
 
 HEAD: Final = "ledgeragent.session-head/1"
@@ -105,18 +105,20 @@ class Seal:
         code, text = sealed[:_MAC], sealed[_MAC:]
         if not any(hmac.compare_digest(code, _code(key, text)) for key in self._keys):
             raise SessionDamaged(
-                f"session {session_id[:80]!r}: none of the {len(self._keys)} accepted key(s) vouches for what is "
+                f"session {shown_id(session_id)}: none of the {len(self._keys)} accepted key(s) vouches for what is "
                 f"stored: it was edited, or signed with a key that is not accepted any more; nothing of it is used"
             )
         try:
             head = Head.model_validate(json.loads(text))
         except (ValueError, ValidationError):
             raise SessionDamaged(
-                f"session {session_id[:80]!r} was written under another contract than {HEAD}: another release of "
+                f"session {shown_id(session_id)} was written under another contract than {HEAD}: another release of "
                 f"LedgerAgent uses the same store and keys"
             ) from None
         if head.session != session_id:
-            raise SessionDamaged(f"under session {session_id[:80]!r} another session is stored; nothing of it is used")
+            raise SessionDamaged(
+                f"under session {shown_id(session_id)} another session is stored; nothing of it is used"
+            )
         return head
 
 

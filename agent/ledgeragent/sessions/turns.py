@@ -24,6 +24,7 @@ from ledgeragent.errors import (
     SessionConflict,
     SessionDamaged,
     SessionRolledBack,
+    shown_id,
 )
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.jsonio import canonical
@@ -56,7 +57,7 @@ class Turn:
             self._store(self._next(None, body, self._sessions._hold))
         except SessionConflict:
             raise SessionBusy(
-                f"session {self.session.id[:80]!r}: another replica has just begun a turn; try again when it is done"
+                f"session {shown_id(self.session.id)}: another replica has just begun a turn; try again when it is done"
             ) from None
 
     def _save(self, hold: float) -> None:
@@ -205,7 +206,7 @@ class Sessions:
         stored = self._store.load(session_id)
         if stored.taken:
             raise SessionBusy(
-                f"session {session_id[:80]!r}: another replica is at work on it; try again when it is done, at the "
+                f"session {shown_id(session_id)}: another replica is at work on it; try again when it is done, at the "
                 f"latest {self._hold:g} s after its last save"
             )
         head = self._seal.open(stored.head, session_id)
@@ -224,13 +225,13 @@ class Sessions:
             )
         except (LedgerError, BadInput) as error:
             raise SessionDamaged(
-                f"session {session_id[:80]!r} is as it was stored, and this replica cannot go on with it: {error}"
+                f"session {shown_id(session_id)} is as it was stored, and this replica cannot go on with it: {error}"
             ) from error
 
 
 def _check(stored: Stored, head: Head, seen: Token | None) -> None:
     """Whether what is vouched for is also the latest."""
-    what = f"session {head.session[:80]!r}"
+    what = f"session {shown_id(head.session)}"
     if digest_of(stored.body) != head.body:
         raise SessionDamaged(f"{what}: its text is not the one that its head vouches for; nothing of it is used")
     if stored.mark != head.version:
