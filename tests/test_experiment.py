@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 
 import experiment
 from experiment import ARMS, TASKS, Customer, Task
+
+
+@pytest.fixture(autouse=True)
+def _our_logger_is_as_before() -> Iterator[None]:
+    """The experiment quietens it for its whole process, which here is that of all tests."""
+    logger = logging.getLogger("ledgeragent")
+    before = logger.level
+    yield
+    logger.setLevel(before)
+
 
 BY_ID = {task.id: task for task in TASKS}
 GATED = ("gate", "both")

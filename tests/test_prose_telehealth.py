@@ -485,7 +485,7 @@ def test_the_return_of_another_call_is_no_fact(
     absorbed = absorb(ledger, tool, arguments, text)
 
     assert absorbed.paths == ()
-    assert ["the record says it is" in problem.reason for problem in absorbed.problems] == [True]
+    assert ["is not the one it was read as" in problem.reason for problem in absorbed.problems] == [True]
     assert len(ledger) == 0
 
 

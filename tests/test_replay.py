@@ -180,7 +180,7 @@ def test_returns_that_answer_no_call_never_become_facts(gate: Gate) -> None:
         (READ, "503 Service Unavailable", "is not JSON"),
         (READ, None, "does not fit its schema"),
         (READ, [{"type": "text", "text": "{}"}], "does not fit its schema"),
-        (READ, json.dumps(retail.DELIVERED), "the record says it is '#W2'"),
+        (READ, json.dumps(retail.DELIVERED), "the record's own order_id is not the one it was read as"),
     ],
 )
 def test_a_read_that_cannot_be_used_is_shown_with_its_problem_and_the_replay_goes_on(
