@@ -73,10 +73,18 @@ class OnLoop(ClosesOnExit):
     def close(self) -> None:
         """End the server and the loop."""
         self._run(self._server.aclose())
+        self._run(self._drained())
         self._run(self._loop.shutdown_default_executor())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _drained(self) -> None:
+        """TLS connections say good-bye in their own time; a loop that ends before is warned of them."""
+        for _ in range(200):
+            if len(self._loop._selector.get_map()) <= 1:  # the loop's own pipe
+                return
+            await asyncio.sleep(0.005)
 
     async def _opened(self, url: str, options: Mapping[str, Any]) -> AsyncOpaServer:
         return AsyncOpaServer(url, **options)
