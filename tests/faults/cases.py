@@ -26,7 +26,7 @@ from faults.between import (
     says,
 )
 from faults.bundles import CONFLICT_ORDER, SLOW_ORDER
-from faults.opa_process import TOKEN, wait_until_busy
+from faults.opa_process import TOKEN, wait_until_busy, wait_until_stopped
 from scripted import http_answer
 from support.toy import but
 
@@ -214,6 +214,7 @@ def killed_while_it_decides(parts: Parts) -> Iterator[None]:
 def paused(parts: Parts) -> Iterator[None]:
     """OPA is stopped: its sockets take connections and nobody answers."""
     os.kill(parts.process.pid, signal.SIGSTOP)
+    wait_until_stopped(parts.process.pid)
     try:
         yield
     finally:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import os
-import signal
 import socket
 import subprocess
 import time
@@ -51,14 +49,6 @@ class OpaProcess:
             self._process.wait()
             self._process = None
 
-    def pause(self) -> None:
-        """Stop the process; its sockets stay open."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let a stopped process go on."""
-        os.kill(self.pid, signal.SIGCONT)
-
     def _is_healthy(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=1)
         with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
@@ -76,7 +66,20 @@ def wait_until_busy(pid: int) -> None:
         time.sleep(0.01)
 
 
+def wait_until_stopped(pid: int) -> None:
+    """Wait until every thread of a process has stopped."""
+    deadline = time.monotonic() + 30
+    while any(_stat(task)[0] != "T" for task in Path(f"/proc/{pid}/task").glob("*/stat")):
+        assert time.monotonic() < deadline, "OPA goes on"
+        time.sleep(0.001)
+
+
+def _stat(file: Path) -> list[str]:
+    """What follows the name in a process's or thread's status line: its state, and so on."""
+    return file.read_text(encoding="ascii").rpartition(")")[2].split()
+
+
 def _ticks(pid: int) -> int:
     """Processor time of a process, in clock ticks."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    fields = _stat(Path(f"/proc/{pid}/stat"))
     return int(fields[11]) + int(fields[12])
