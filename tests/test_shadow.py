@@ -28,7 +28,7 @@ def ran(session: Session, call: Call) -> Any:
 
 
 def test_it_says_at_the_start_that_nothing_is_held_back(gate: Gate, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, logger="ledgeragent"):
         ShadowGate(gate)
     [line] = caplog.messages
     assert line == "SHADOW: calls of domain retail are judged and recorded, none is held back"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 
@@ -35,7 +36,8 @@ def test_the_roll_out_guide_runs_and_shows_what_it_says(tmp_path: Path, caplog: 
     page = (DOCS / "rollout.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     records = tmp_path / "records.jsonl"
-    exec(compile(code, "rollout.md", "exec"), {"RECORDS": records})
+    with caplog.at_level(logging.WARNING, logger="ledgeragent"):
+        exec(compile(code, "rollout.md", "exec"), {"RECORDS": records})
     assert "SHADOW" in caplog.text
     [shown] = re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL)
     assert CliRunner().invoke(app, ["rollout", str(records)]).stdout == shown

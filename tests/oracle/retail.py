@@ -134,7 +134,8 @@ def _name(value: JSON) -> bool:
 
 
 def _count(value: JSON) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value == int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value <= 1_000_000_000 and value == int(value)
 
 
 def _closed(value: JSON, *keys: str) -> bool:
