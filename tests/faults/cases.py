@@ -387,7 +387,16 @@ CASES: Final = (
         proved=False,
         recovers=False,
     ),
-    Case("a bundle with a conflict", ("engine.evaluation",), "conflict", nothing, "policies", ALL, CONFLICT_ORDER),
+    # wasmtime keeps one exception for all threads: of several that fail at once, some lose the words and keep the code.
+    Case(
+        "a bundle with a conflict",
+        ("engine.evaluation",),
+        "conflict|python exception",
+        nothing,
+        "policies",
+        ALL,
+        CONFLICT_ORDER,
+    ),
     Case(
         "a bundle that does not come to an end",
         ("engine.timeout", "engine.evaluation"),
