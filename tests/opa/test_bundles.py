@@ -497,7 +497,10 @@ def retail(engine: OpaServer, **options: Any) -> Gate:
     return Gate(Domain.load("retail"), engine, **options)
 
 
-Pulling = Callable[..., Any]
+def numbers(engine: OpaServer) -> tuple[int, int]:
+    """The sequence numbers of domain and gate in use."""
+    shown = retail(engine).in_use().sequence
+    return shown.domain, shown.gate
 
 
 @pytest.fixture
@@ -559,7 +562,7 @@ def test_a_new_bundle_is_activated_without_a_restart_and_every_decision_names_it
         server.bundles |= second
         wait(lambda: revision_of(gate) == revisions[1], opa.said)
         assert (opa.running, gate.revisions) == (True, frozenset(revisions))
-    assert ("/gate.tar.gz", 304) in server.answered
+        wait(lambda: ("/gate.tar.gz", 304) in server.answered, opa.said)
 
 
 def test_a_bad_signature_is_refused_and_the_old_bundle_stays(
@@ -630,6 +633,7 @@ def test_an_old_validly_signed_bundle_is_refused(
         server.bundles |= old
         wait(lambda: outcome(gate, asked) == "decision.pin", opa.said)
         # A process that starts now has seen nothing; its minimum says it.
+        wait(lambda: numbers(engine) == (1, 1), opa.said)
         assert outcome(retail(engine), asked) == "allow"
         assert outcome(retail(engine, minimum={"domain": 2}), asked) == "decision.pin"
         assert outcome(retail(engine, pin=[*gate.revisions, gate_part(REGO).revision]), asked) == "decision.pin"

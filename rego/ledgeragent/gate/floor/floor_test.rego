@@ -62,7 +62,7 @@ test_one_malformed_entry_stops_the_domain_even_if_it_is_another_tools if {
 		[null, false, true, "x", [], {}, object.union(entry, {"note": "x"})],
 		[changed |
 			some key in object.keys(entry)
-			some value in [null, "", 5, [], [""], ["x", 5]]
+			some value in [null, "", 5, [], [""], ["x", 5], {"a": "b"}]
 			changed := object.union(entry, {key: value})
 		],
 	) {

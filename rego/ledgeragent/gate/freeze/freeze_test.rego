@@ -51,7 +51,7 @@ test_one_malformed_entry_freezes_the_domain_even_if_it_is_another_tools if {
 		[null, false, true, "x", [], {}, object.union(entry, {"note": "x"})],
 		[changed |
 			some key in object.keys(entry)
-			some value in [null, "", 5, ["x"]]
+			some value in [null, "", 5, ["x"], {"a": "b"}]
 			changed := object.union(entry, {key: value})
 		],
 	) {
