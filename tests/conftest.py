@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ REPO = Path(__file__).resolve().parent.parent
 # CI repeats the same examples every time; elsewhere each run tries new ones. No deadline: machines are shared.
 settings.register_profile("shared", deadline=None, derandomize=REQUIRED, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+
+# A run in the background may have begun with interrupts ignored, and would pass that on to the programs it interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

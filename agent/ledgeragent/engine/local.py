@@ -38,6 +38,7 @@ BINARY_VARIABLE: Final = "LEDGERAGENT_OPA_BIN"
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 5.0
+_ENDING_SECONDS: Final = 0.2
 _PORT_TRIES: Final = 3
 _LAST_WORDS: Final = 4000
 
@@ -157,7 +158,8 @@ class LocalOpa(ClosesOnExit):
         try:
             return server.answer(domain, rule, gate_input)
         except (EngineUnreachable, EngineBreaker) as error:
-            if child.alive:
+            # A child that is about to end closes its connections first.
+            if child.alive and (isinstance(error, EngineBreaker) or not child.ends_within(_ENDING_SECONDS)):
                 raise
             raise EngineUnreachable(f"the local OPA has died ({child.last_words()}); ask again to start it") from error
 
@@ -228,6 +230,13 @@ class _Child:
     def alive(self) -> bool:
         # Only the process that started the child can tell.
         return not self.ended and (os.getpid() != self._owner or self._process.poll() is None)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether the child ends; waits for it at most so long."""
+        try:
+            return os.getpid() == self._owner and self._process.wait(seconds) is not None
+        except subprocess.TimeoutExpired:
+            return False
 
     def last_words(self) -> str:
         """Return the end of what the child wrote."""
