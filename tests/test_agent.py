@@ -259,6 +259,22 @@ def test_an_interrupted_write_is_uncertain_and_the_conversation_goes_on(gate: Ga
     assert [one["outcome"] for one in probe.gate_input["history"]] == ["uncertain"]
 
 
+def test_a_gate_that_cannot_be_asked_any_more_leaves_a_history_without_unanswered_calls(gate: Gate) -> None:
+    agent, _, shop = begin(gate, calls(FIND), calls(CANCEL, READ))
+    review = agent.session.review
+
+    def ended(writes: Any) -> Any:
+        if writes:
+            agent.session.close()
+        return review(writes)
+
+    agent.session.review = ended  # type: ignore[method-assign]
+    with pytest.raises(SessionClosed):
+        agent.send("Cancel #W1")
+    assert problem_of(agent.history) is None
+    assert shop.ran == [FIND]
+
+
 def test_a_model_that_fails_leaves_a_conversation_that_can_be_resumed(gate: Gate) -> None:
     agent, model, _ = begin(gate, calls(READ), ModelUnreachable("away"), says("Here I am."))
     with pytest.raises(ModelUnreachable):

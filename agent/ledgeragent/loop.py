@@ -209,10 +209,11 @@ class Loop:
                 self._append({"role": "assistant", "content": generation.content})
             return self._step("reply", generation, text=generation.content, ended="said")
         calls = [Call(one.name, one.arguments, self._own_id(one)) for one in generation.calls]
-        self._append(_assistant(generation.content, calls))
-        self._order = [call.call_id for call in calls]
         writes = [call for call in calls if self.session.domain.is_write(call.tool)]
         reviews = {review.call.call_id: review for review in self.session.review(writes)}
+        # Not before: calls that nothing can answer any more would make every later request invalid.
+        self._append(_assistant(generation.content, calls))
+        self._order = [call.call_id for call in calls]
         sorted_out = [self._sorted_out(call, reviews.get(call.call_id)) for call in calls]
         admitted = tuple(one for one in sorted_out if isinstance(one, Admitted))
         rejected = tuple(one for one in sorted_out if isinstance(one, Rejected))
