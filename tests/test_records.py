@@ -125,6 +125,22 @@ def test_a_record_says_who_judged_what_on_which_ledger(gate: Gate, recorder: Jso
         "revision": review.decision.policy.revision,
         "engine": {"name": gate.engine.name, "version": gate.engine.version, "decision_id": None},
         "ledger_digest": digest,
+        "facts": [
+            {
+                "path": ["auth", "user_id"],
+                "tool": "find_user_id_by_email",
+                "call_id": row["facts"][0]["call_id"],
+                "turn": 0,
+                "at": retail.NOW,
+            },
+            {
+                "path": ["orders", "#W1"],
+                "tool": "get_order_details",
+                "call_id": row["facts"][1]["call_id"],
+                "turn": 0,
+                "at": retail.NOW,
+            },
+        ],
         "latency_ms": 0,
         "redacted": None,
     }

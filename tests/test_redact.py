@@ -22,7 +22,7 @@ from ledgeragent.redact import Encrypted, Pseudonyms, Redacted, agrees, opened
 from ledgeragent.sealing import PrivateKey, PublicKey, make_keys
 from support import retail
 from support.canary import vectors
-from support.retail import admitted, cancel, propose
+from support.retail import admitted, cancel, give_back, propose
 from test_contracts import OUTCOME, RECORD
 
 pytest_plugins = ["support.fixtures"]
@@ -425,6 +425,21 @@ def test_a_recorder_writes_the_form_it_was_given_and_it_fits_the_published_schem
     assert retail.USER not in file.read_text(encoding="ascii")
     rows = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
     assert [problem.message for row in rows for problem in schema.iter_errors(row)] == []
+
+
+def test_where_facts_were_read_is_shown_and_whose_they_are_is_not(
+    gate: Gate, retail_domain: Domain, tmp_path: Path
+) -> None:
+    recorder = JsonlRecorder(tmp_path / "records.jsonl", Redacted(retail_domain))
+    propose(retail.desk(gate, recorder=recorder), give_back("lamp-a"))
+    recorder.close()
+    [kept] = read_records(recorder.path)
+    assert isinstance(kept, DecisionRecord)
+    assert [(one.path, one.tool, one.at) for one in kept.facts] == [
+        (["auth", "user_id"], "find_user_id_by_email", retail.NOW),
+        (["orders", "#W2"], "get_order_details", retail.NOW),
+        (["users", "(masked)"], "get_user_details", retail.NOW),
+    ]
 
 
 def test_a_form_that_fails_withholds_the_decision_and_writes_nothing(gate: Gate, tmp_path: Path) -> None:

@@ -422,6 +422,17 @@ class EngineShown(Contract):
     """The id under which OPA's own decision log has this decision; None when OPA keeps no such log."""
 
 
+class FactRead(Contract):
+    """A ledger record that the decision could look at: where and when it was read."""
+
+    path: Path
+    tool: Name
+    call_id: str
+    turn: Count
+    at: Instant
+    """The session's clock then."""
+
+
 class Redaction(Contract):
     """What a record does not say, and what can still be done with it."""
 
@@ -457,6 +468,8 @@ class DecisionRecord(Contract):
     revision: str
     engine: EngineShown
     ledger_digest: Name
+    facts: list[FactRead] = Field(default_factory=list)
+    """The records of the ledger that `input.ledger` shows something of, sorted by path."""
     latency_ms: Annotated[float, Field(ge=0)]
     redacted: Redaction | None = None
     """None when everything stands here as it was."""

@@ -88,11 +88,13 @@ class Slice:
         ledger: nested objects under canonical keys, without stale values.
         stale: stale paths among what was asked for, sorted.
         records: digest of every record touched, None where nothing was read: what a ticket is bound to.
+        read: where each record at hand came from, sorted by path.
     """
 
     ledger: dict[str, Any]
     stale: list[list[str]]
     records: Mapping[Path, str | None]
+    read: Mapping[Path, Provenance]
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,7 @@ class Ledger:
         taken: set[Path] = set()
         stale: set[Path] = set()
         records: dict[Path, str | None] = {}
+        read: dict[Path, Provenance] = {}
         for path in wanted:
             if any(path[:length] in taken for length in range(1, len(path) + 1)):
                 continue
@@ -229,9 +232,10 @@ class Ledger:
             record = self._record(path[:depth]) if depth is not None else None
             records[path[:depth]] = record.digest if record is not None else None
             if record is not None:
+                read[path[:depth]] = record.provenance
                 stale |= {one for one in record.stale if _concerns(one, path)}
                 _place_known(out, path, depth or 0, record.fresh)
-        return Slice(out, [list(path) for path in sorted(stale)], records)
+        return Slice(out, [list(path) for path in sorted(stale)], records, dict(sorted(read.items())))
 
     def unchanged(self, records: Mapping[Path, str | None]) -> bool:
         """Whether the records of a slice still have the values they had then."""

@@ -118,6 +118,15 @@ def record_marks(log: Mapping[str, Marks]) -> Marks:
             decision_id=_or_null(_RANDOM),
         ),
         ledger_digest=_NOTHING,  # whoever guesses the facts could confirm them by it
+        facts={
+            "items": _object(
+                path={"path": True},
+                tool=_one_of(*log["tools"]),
+                call_id=_RANDOM,
+                turn=_of_type("integer"),
+                at=_text(INSTANT),
+            )
+        },
         latency_ms=_of_type("number"),
         redacted=_of_type("null"),
     )

@@ -26,6 +26,7 @@ from ledgeragent.contracts import (
     Decision,
     DecisionRecord,
     EngineShown,
+    FactRead,
     GateInput,
     Outcome,
     OutcomeRecord,
@@ -47,7 +48,7 @@ from ledgeragent.feedback import (
 )
 from ledgeragent.gate import Failure, Gate, Judged, ShadowGate
 from ledgeragent.jsonio import canonical, check, copied, digest, parse
-from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance
+from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance, Slice
 from ledgeragent.paths import NOTHING, Path, Scope
 from ledgeragent.records import Recorder, wall_clock
 from ledgeragent.saved import SavedSession, SavedTicket, from_document, to_document
@@ -392,9 +393,9 @@ class Session:
             return review
 
     def _review(self, call: Call, siblings: list[_Write]) -> Review:
-        gate_input, records = self._gate_input(call, siblings)
+        gate_input, cut = self._gate_input(call, siblings)
         judged = self.gate.judge(gate_input)
-        judged = self._kept(gate_input, call, judged)
+        judged = self._kept(gate_input, cut, call, judged)
         if judged.decision is None or judged.verdict != "allow":
             if judged.decision is not None:  # an engine that fails says nothing about the call
                 self._count_rejection(gate_input)
@@ -402,10 +403,10 @@ class Session:
             # Even a shadow cannot let through what is no call.
             if self.enforced or not isinstance(gate_input["action"]["arguments"], Mapping):
                 return rejection
-            return self._admitted(rejection, siblings, records)
+            return self._admitted(rejection, siblings, cut.records)
         message = model_message(call.tool, judged.decision, ())
         allowed = Review(call, "allow", judged.decision, None, (), message, "", None, gate_input, "allow")
-        return self._admitted(allowed, siblings, records)
+        return self._admitted(allowed, siblings, cut.records)
 
     @property
     def enforced(self) -> bool:
@@ -433,7 +434,7 @@ class Session:
         said, verdict = user_message(decision), decision.verdict
         return Review(call, verdict, decision, None, reads, message, said, None, gate_input, verdict)
 
-    def _gate_input(self, call: Call, siblings: Sequence[_Write]) -> tuple[dict[str, Any], Mapping[Path, str | None]]:
+    def _gate_input(self, call: Call, siblings: Sequence[_Write]) -> tuple[dict[str, Any], Slice]:
         arguments = _understood(call.arguments)
         scope = self._scope(arguments)
         cut = self.ledger.slice(self.domain.needs.get(call.tool, ()), scope)
@@ -461,9 +462,9 @@ class Session:
             "siblings": [{"tool": write.tool, "arguments": copied(write.arguments)} for write in siblings],
             "grants": [],
         }
-        return gate_input, cut.records
+        return gate_input, cut
 
-    def _kept(self, gate_input: Mapping[str, Any], call: Call, judged: Judged) -> Judged:
+    def _kept(self, gate_input: Mapping[str, Any], cut: Slice, call: Call, judged: Judged) -> Judged:
         """Put the decision on record; without a record there is no decision to act on."""
         if self._recorder is None:
             return judged
@@ -486,6 +487,10 @@ class Session:
                         name=self.gate.engine.name, version=self.gate.engine.version, decision_id=judged.decision_id
                     ),
                     ledger_digest=self.ledger.digest,
+                    facts=[
+                        FactRead(path=list(path), tool=of.tool, call_id=of.call_id, turn=of.turn, at=of.at)
+                        for path, of in cut.read.items()
+                    ],
                     latency_ms=judged.latency_ms,
                 )
             )
