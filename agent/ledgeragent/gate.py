@@ -321,6 +321,38 @@ class ShadowGate:
         return self._gate.judge(gate_input)
 
 
+class Rehearsal:
+    """Asks policies that nobody proved, for comparing them: what would they say? Nothing may run on the answer.
+
+    The answer must be a decision on the request, as for a `Gate`; neither the vectors nor the tool's declared
+    predicates are held against it, since these are what a new policy may be about to change.
+    """
+
+    def __init__(self, domain: Domain, engine: Engine) -> None:
+        """Rehearse a domain's policies.
+
+        Args:
+            domain: the loaded domain.
+            engine: has the policies to ask.
+        """
+        self.domain = domain
+        self.engine = engine
+
+    def judge(self, gate_input: Mapping[str, Any]) -> Judged:
+        """What the policies say; as `Gate.judge`."""
+        started = time.perf_counter()
+        try:
+            answer = answer_of(self.engine, self.domain.name, "decision", gate_input)
+            decision = _asked(answer.value, gate_input)
+        except _NotAccepted as error:
+            return Judged("block", None, error.failure, _since(started))
+        except EngineError as error:
+            return Judged("block", None, Failure(error.code, str(error)), _since(started))
+        except BadInput as error:
+            return Judged("block", None, Failure("host.input", str(error)), _since(started))
+        return Judged(decision.verdict, decision, None, _since(started), answer.decision_id)
+
+
 def _policies(decision: Decision) -> _Proved:
     return decision.policy.revision, decision.policy.gate
 

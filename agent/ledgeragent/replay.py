@@ -15,7 +15,7 @@ from typing import Any
 from ledgeragent.contracts import Finding, Outcome
 from ledgeragent.conversation import Conversation, RecordedCall
 from ledgeragent.errors import BadInput, LedgerError
-from ledgeragent.gate import Gate
+from ledgeragent.gate import Gate, Rehearsal
 from ledgeragent.session import Call, Observation, Review, Session
 
 
@@ -104,7 +104,7 @@ class ReplayStep:
 class Replay:
     """Replays one conversation; iterate over `steps`. The session is open to look at between the steps."""
 
-    def __init__(self, conversation: Conversation, gate: Gate, *, now: str | None = None) -> None:
+    def __init__(self, conversation: Conversation, gate: Gate | Rehearsal, *, now: str | None = None) -> None:
         """Open a session on the conversation's clock (the line's, else `now`, else the domain's).
 
         Raises:

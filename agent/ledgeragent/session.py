@@ -46,7 +46,7 @@ from ledgeragent.feedback import (
     suggested_reads,
     user_message,
 )
-from ledgeragent.gate import Failure, Gate, Judged, ShadowGate
+from ledgeragent.gate import Failure, Gate, Judged, Rehearsal, ShadowGate
 from ledgeragent.jsonio import canonical, check, copied, digest, parse
 from ledgeragent.ledger import Absorbed, Ledger, Limits, NotAFact, Provenance, Slice
 from ledgeragent.paths import NOTHING, Path, Scope
@@ -196,7 +196,7 @@ class Session:
 
     def __init__(
         self,
-        gate: Gate | ShadowGate,
+        gate: Gate | ShadowGate | Rehearsal,
         *,
         now: str,
         principal: Principal | None = None,
@@ -208,7 +208,7 @@ class Session:
         """Open a session with an empty ledger.
 
         Args:
-            gate: judges the writes; a `ShadowGate` only watches.
+            gate: judges the writes; a `ShadowGate` only watches; a `Rehearsal` gives no tickets.
             now: the session's clock, RFC 3339 with an offset; policies read no other.
             principal: whom the host authenticated itself (source `host`), or None.
             session_id: default: a random one.
@@ -401,17 +401,24 @@ class Session:
                 self._count_rejection(gate_input)
             rejection = self._rejection(call, judged, gate_input)
             # Even a shadow cannot let through what is no call.
-            if self.enforced or not isinstance(gate_input["action"]["arguments"], Mapping):
+            if self.enforced or self._rehearses or not isinstance(gate_input["action"]["arguments"], Mapping):
                 return rejection
             return self._admitted(rejection, siblings, cut.records)
         message = model_message(call.tool, judged.decision, ())
         allowed = Review(call, "allow", judged.decision, None, (), message, "", None, gate_input, "allow")
+        if self._rehearses:
+            return allowed
         return self._admitted(allowed, siblings, cut.records)
 
     @property
     def enforced(self) -> bool:
         """Whether the gate holds back what it does not allow."""
         return isinstance(self.gate, Gate)
+
+    @property
+    def _rehearses(self) -> bool:
+        """Whether the policies are only asked: then there are no tickets, and nothing runs."""
+        return isinstance(self.gate, Rehearsal)
 
     def _admitted(self, review: Review, siblings: list[_Write], records: Mapping[Path, str | None]) -> Review:
         call, gate_input = review.call, review.gate_input
@@ -700,7 +707,7 @@ class Session:
     def from_json(
         cls,
         document: Mapping[str, Any],
-        gate: Gate | ShadowGate,
+        gate: Gate | ShadowGate | Rehearsal,
         *,
         recorder: Recorder | None = None,
         limits: Limits | None = None,
