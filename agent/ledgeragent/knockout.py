@@ -80,12 +80,10 @@ def knock_out(rego: Path, schemas: Path, domain: str, vectors: Sequence[Mapping[
     allowed = [one for one in vectors if one["decision"]["verdict"] == "allow"]
     if not allowed:
         raise BadInput(f"the vectors of {domain} hold no allowed input to knock evidence out of")
-    listed = evaluate(
-        opa,
-        rego,
-        f"[{rule}.proof.verdict, {{id: predicate.evidence | some id, predicate in {rule}.predicates}}]",
-        [one["input"] for one in allowed],
-    )
+    predicates = sorted({one for vector in allowed for one in vector["decision"].get("predicates", ())})
+    packages = ", ".join(f'"{one}": data.ledgeragent.{one}' for one in predicates)
+    guarding = f"{{id: own.evidence | some id, own in {{{packages}}}; id in object.keys({rule}.predicates)}}"
+    listed = evaluate(opa, rego, f"[{rule}.proof.verdict, {guarding}]", [one["input"] for one in allowed])
     for vector, answer in zip(allowed, listed, strict=True):
         if answer is None or answer[0] != "allow":
             raise BadInput(f"vector {vector['name']!r} should be allowed and is not: prove the vectors first")

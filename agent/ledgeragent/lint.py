@@ -23,6 +23,7 @@ from ledgeragent.engine import find_opa
 from ledgeragent.errors import LedgerAgentError
 from ledgeragent.flow import Flow, LedgerShapes, Node, Package, Place, Shape, Touched, Use, covers
 from ledgeragent.opacli import syntax_tree
+from ledgeragent.page import failing
 
 SEVERITIES: Final = ("critical", "high", "medium", "low")
 
@@ -80,7 +81,8 @@ class _Lint:
         found = self._check_page(page)
         self._check_listing(page, {name for names in found.values() for name in names}, predicates)
         for package in (*self.packages.values(), *self.gate):
-            self._check_negations(package)
+            # How the page asks predicates is held to the letter, by `_check_asking`.
+            self._check_negations(package, without="failing" if package is page else "")
         for package in predicates:
             self._check_predicate(package)
         self._check_helpers(page)
@@ -117,9 +119,20 @@ class _Lint:
             for key, value in rows:
                 name, stands_for = str(key.get("value", "")), _full_name(page, value)
                 found[tool].add(name)
-                if stands_for != f"data.ledgeragent.{name}":
-                    self._say(place, f"{name} is listed with {stands_for or 'something that is no package'}")
+                if stands_for != f"failing.{name}":
+                    self._say(place, f"{name} is listed with {stands_for or 'something else than its own failing'}")
+        self._check_asking(page, {name for names in found.values() for name in names})
         return found
+
+    def _check_asking(self, page: Package, listed: set[str]) -> None:
+        """Every predicate is asked in the one form that counts whatever is undefined against the call."""
+        rules = page.rules.get("failing", ())
+        text = Path(_first_place(page).file).read_text(encoding="utf-8")
+        for name in sorted(listed):
+            if f"\n{failing(name)}" not in text:
+                self._say(_first_place(page), f"{name} is not asked as the compiled page asks it")
+        if len(rules) != len(listed):
+            self._say(_first_place(page), f"{len(rules)} rules of failing for {len(listed)} predicates")
 
     def _check_listing(self, page: Package, listed: Iterable[str], predicates: Sequence[Package]) -> None:
         names = {package.name for package in predicates}
@@ -270,8 +283,9 @@ class _Lint:
 
     # Negation
 
-    def _check_negations(self, package: Package) -> None:
-        for expression in _negated(package.tree.get("rules", [])):
+    def _check_negations(self, package: Package, *, without: str = "") -> None:
+        rules = [one for name, found in package.rules.items() if name != without for one in found]
+        for expression in _negated(rules):
             if not _is_safe_to_negate(package, expression["terms"]):
                 self._say(
                     _place(expression),

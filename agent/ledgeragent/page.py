@@ -2,7 +2,8 @@
 
 It is written from the predicates' own `guards`, so that a predicate cannot be forgotten there, and it is laid out by
 tool: OPA and the compiled module look up the tool and evaluate nothing that does not guard it, however large the domain
-is. Whether the page, the predicates and tools.json agree is for the domain to check.
+is. Of a predicate that holds they evaluate `holds` alone, no evidence and no words. Whether the page, the predicates
+and tools.json agree is for the domain to check.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ _declared := {
 
 ${settings}default predicates := {}
 
+# Of each predicate that guards the proposed call: nothing if it holds, else all there is to say.
 predicates := guarding[input.action.tool]
 $guarding""")
 
@@ -102,10 +104,11 @@ def page_text(domain: str, guarded: Mapping[str, Sequence[str]], *, tunable: boo
         guarded: tool → ids of the predicates that guard it, for every write.
         tunable: whether the domain has settings that a deployment may override.
     """
-    rules = [f"\n{_guarding(tool, ids)}" for tool, ids in sorted(guarded.items())]
+    rules = [_guarding(tool, ids) for tool, ids in sorted(guarded.items())]
+    rules += [failing(one) for one in sorted({one for ids in guarded.values() for one in ids})]
     return _PAGE.substitute(
         domain=check_name(domain),
-        guarding="".join(rules),
+        guarding="".join(f"\n{rule}" for rule in rules),
         imports="import data.ledgeragent.gate.overrides\n" if tunable else "",
         settings=_SETTINGS.substitute(domain=domain) if tunable else "",
     )
@@ -114,8 +117,16 @@ def page_text(domain: str, guarded: Mapping[str, Sequence[str]], *, tunable: boo
 def _guarding(tool: str, ids: Sequence[str]) -> str:
     if not ids:
         return f'guarding["{tool}"] := {{}}\n'
-    rows = "".join(f'\t"{one}": data.ledgeragent.{one},\n' for one in sorted(ids))
+    rows = "".join(f'\t"{one}": failing["{one}"],\n' for one in sorted(ids))
     return f'guarding["{tool}"] := {{\n{rows}}}\n'
+
+
+def failing(one: str) -> str:
+    """The rule that asks a predicate, by its id: the one place where `holds` is negated."""
+    return (
+        f'failing["{one}"] := [predicate |\n\tnot data.ledgeragent.{one}.holds == true\n'
+        f"\tpredicate := data.ledgeragent.{one}\n]\n"
+    )
 
 
 def page_of(rego: Path, domain: str, writes: Mapping[str, Sequence[str]], *, tunable: bool | None = None) -> str:

@@ -206,7 +206,7 @@ def test_a_read_of_the_history_that_is_not_stated(plant: Plant) -> None:
 
 
 def test_a_predicate_that_is_not_listed(plant: Plant) -> None:
-    problems = plant(PAGE, ('\t"retail.cancel_reason": data.ledgeragent.retail.cancel_reason,\n', ""))
+    problems = plant(PAGE, ('\t"retail.cancel_reason": failing["retail.cancel_reason"],\n', ""))
     assert any("cancel_reason is not listed on the domain's page" in one for one in problems)
     assert any("the page of cancel_pending_order is not what" in one for one in problems)
 
@@ -218,7 +218,7 @@ def test_a_listed_predicate_that_is_not_there(plant: Plant) -> None:
 
 def test_a_predicate_listed_under_another_name(plant: Plant) -> None:
     problems = plant(PAGE, ('"retail.cancel_reason":', '"retail.items_in_order":'))
-    assert any("retail.items_in_order is listed with data.ledgeragent.retail.cancel_reason" in one for one in problems)
+    assert any("retail.items_in_order is listed with failing.retail.cancel_reason" in one for one in problems)
 
 
 @pytest.mark.parametrize("condition", ["} if input.session.turn > 0", "} if { true } else := {}"])
@@ -228,9 +228,36 @@ def test_predicates_listed_under_a_condition(plant: Plant, condition: str) -> No
     assert any("guarding of cancel_pending_order must be one literal object" in one for one in problems)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("not data.ledgeragent.retail.cancel_reason.holds == true", "not data.ledgeragent.retail.cancel_reason.holds"),
+        (
+            "not data.ledgeragent.retail.cancel_reason.holds == true",
+            "data.ledgeragent.retail.cancel_reason.holds == false",
+        ),
+        (
+            "\tpredicate := data.ledgeragent.retail.cancel_reason\n",
+            "\tpredicate := data.ledgeragent.retail.order_owner\n",
+        ),
+    ],
+)
+def test_a_predicate_that_is_asked_in_another_form(plant: Plant, old: str, new: str) -> None:
+    problems = plant(PAGE, (old, new))
+    assert [one.split(": ", 1)[1] for one in problems] == [
+        "retail.cancel_reason is not asked as the compiled page asks it"
+    ]
+
+
+def test_a_predicate_that_is_asked_twice(plant: Plant) -> None:
+    other = '\nfailing["retail.cancel_reason"] := [] if input.session.turn > 0\n'
+    problems = plant(PAGE, ('\nfailing["retail.cancel_reason"]', other + '\nfailing["retail.cancel_reason"]'))
+    assert [one.split(": ", 1)[1] for one in problems] == ["14 rules of failing for 13 predicates"]
+
+
 def test_a_common_predicate_that_is_not_for_every_write(plant: Plant) -> None:
     rule = 'guarding["cancel_pending_order"] := {\n'
-    common = '\t"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,\n'
+    common = '\t"common.no_repeat_write": failing["common.no_repeat_write"],\n'
     problems = plant(PAGE, (rule + common, rule))
     differ = "the page of cancel_pending_order is not what the predicates guard; they differ in common.no_repeat_write"
     assert [one.split(": ", 1)[1] for one in problems] == [differ]

@@ -66,59 +66,135 @@ settings[key] := overrides.setting("airline", key, own) if some key, own in data
 
 default predicates := {}
 
+# Of each predicate that guards the proposed call: nothing if it holds, else all there is to say.
 predicates := guarding[input.action.tool]
 
 guarding["book_reservation"] := {
-	"airline.amounts_add_up": data.ledgeragent.airline.amounts_add_up,
-	"airline.baggage_rules": data.ledgeragent.airline.baggage_rules,
-	"airline.balance_covers": data.ledgeragent.airline.balance_covers,
-	"airline.flight_from_observed_search": data.ledgeragent.airline.flight_from_observed_search,
-	"airline.owner": data.ledgeragent.airline.owner,
-	"airline.passenger_count": data.ledgeragent.airline.passenger_count,
-	"airline.payment_valid": data.ledgeragent.airline.payment_valid,
-	"airline.seats_available": data.ledgeragent.airline.seats_available,
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"airline.amounts_add_up": failing["airline.amounts_add_up"],
+	"airline.baggage_rules": failing["airline.baggage_rules"],
+	"airline.balance_covers": failing["airline.balance_covers"],
+	"airline.flight_from_observed_search": failing["airline.flight_from_observed_search"],
+	"airline.owner": failing["airline.owner"],
+	"airline.passenger_count": failing["airline.passenger_count"],
+	"airline.payment_valid": failing["airline.payment_valid"],
+	"airline.seats_available": failing["airline.seats_available"],
+	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
 guarding["cancel_reservation"] := {
-	"airline.cancel_requires_basis": data.ledgeragent.airline.cancel_requires_basis,
-	"airline.no_flown_segment": data.ledgeragent.airline.no_flown_segment,
-	"airline.owner": data.ledgeragent.airline.owner,
-	"airline.reservation_active": data.ledgeragent.airline.reservation_active,
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"airline.cancel_requires_basis": failing["airline.cancel_requires_basis"],
+	"airline.no_flown_segment": failing["airline.no_flown_segment"],
+	"airline.owner": failing["airline.owner"],
+	"airline.reservation_active": failing["airline.reservation_active"],
+	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
 guarding["send_certificate"] := {
-	"airline.certificate_basis": data.ledgeragent.airline.certificate_basis,
-	"airline.owner": data.ledgeragent.airline.owner,
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"airline.certificate_basis": failing["airline.certificate_basis"],
+	"airline.owner": failing["airline.owner"],
+	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
 guarding["update_reservation_baggages"] := {
-	"airline.baggage_rules": data.ledgeragent.airline.baggage_rules,
-	"airline.balance_covers": data.ledgeragent.airline.balance_covers,
-	"airline.owner": data.ledgeragent.airline.owner,
-	"airline.payment_valid": data.ledgeragent.airline.payment_valid,
-	"airline.reservation_active": data.ledgeragent.airline.reservation_active,
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"airline.baggage_rules": failing["airline.baggage_rules"],
+	"airline.balance_covers": failing["airline.balance_covers"],
+	"airline.owner": failing["airline.owner"],
+	"airline.payment_valid": failing["airline.payment_valid"],
+	"airline.reservation_active": failing["airline.reservation_active"],
+	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
 guarding["update_reservation_flights"] := {
-	"airline.balance_covers": data.ledgeragent.airline.balance_covers,
-	"airline.basic_economy_flights_fixed": data.ledgeragent.airline.basic_economy_flights_fixed,
-	"airline.flight_from_observed_search": data.ledgeragent.airline.flight_from_observed_search,
-	"airline.itinerary_shape_fixed": data.ledgeragent.airline.itinerary_shape_fixed,
-	"airline.no_flown_segment": data.ledgeragent.airline.no_flown_segment,
-	"airline.owner": data.ledgeragent.airline.owner,
-	"airline.payment_valid": data.ledgeragent.airline.payment_valid,
-	"airline.reservation_active": data.ledgeragent.airline.reservation_active,
-	"airline.seats_available": data.ledgeragent.airline.seats_available,
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"airline.balance_covers": failing["airline.balance_covers"],
+	"airline.basic_economy_flights_fixed": failing["airline.basic_economy_flights_fixed"],
+	"airline.flight_from_observed_search": failing["airline.flight_from_observed_search"],
+	"airline.itinerary_shape_fixed": failing["airline.itinerary_shape_fixed"],
+	"airline.no_flown_segment": failing["airline.no_flown_segment"],
+	"airline.owner": failing["airline.owner"],
+	"airline.payment_valid": failing["airline.payment_valid"],
+	"airline.reservation_active": failing["airline.reservation_active"],
+	"airline.seats_available": failing["airline.seats_available"],
+	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
 guarding["update_reservation_passengers"] := {
-	"airline.owner": data.ledgeragent.airline.owner,
-	"airline.passenger_count": data.ledgeragent.airline.passenger_count,
-	"airline.reservation_active": data.ledgeragent.airline.reservation_active,
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
+	"airline.owner": failing["airline.owner"],
+	"airline.passenger_count": failing["airline.passenger_count"],
+	"airline.reservation_active": failing["airline.reservation_active"],
+	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
+
+failing["airline.amounts_add_up"] := [predicate |
+	not data.ledgeragent.airline.amounts_add_up.holds == true
+	predicate := data.ledgeragent.airline.amounts_add_up
+]
+
+failing["airline.baggage_rules"] := [predicate |
+	not data.ledgeragent.airline.baggage_rules.holds == true
+	predicate := data.ledgeragent.airline.baggage_rules
+]
+
+failing["airline.balance_covers"] := [predicate |
+	not data.ledgeragent.airline.balance_covers.holds == true
+	predicate := data.ledgeragent.airline.balance_covers
+]
+
+failing["airline.basic_economy_flights_fixed"] := [predicate |
+	not data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
+	predicate := data.ledgeragent.airline.basic_economy_flights_fixed
+]
+
+failing["airline.cancel_requires_basis"] := [predicate |
+	not data.ledgeragent.airline.cancel_requires_basis.holds == true
+	predicate := data.ledgeragent.airline.cancel_requires_basis
+]
+
+failing["airline.certificate_basis"] := [predicate |
+	not data.ledgeragent.airline.certificate_basis.holds == true
+	predicate := data.ledgeragent.airline.certificate_basis
+]
+
+failing["airline.flight_from_observed_search"] := [predicate |
+	not data.ledgeragent.airline.flight_from_observed_search.holds == true
+	predicate := data.ledgeragent.airline.flight_from_observed_search
+]
+
+failing["airline.itinerary_shape_fixed"] := [predicate |
+	not data.ledgeragent.airline.itinerary_shape_fixed.holds == true
+	predicate := data.ledgeragent.airline.itinerary_shape_fixed
+]
+
+failing["airline.no_flown_segment"] := [predicate |
+	not data.ledgeragent.airline.no_flown_segment.holds == true
+	predicate := data.ledgeragent.airline.no_flown_segment
+]
+
+failing["airline.owner"] := [predicate |
+	not data.ledgeragent.airline.owner.holds == true
+	predicate := data.ledgeragent.airline.owner
+]
+
+failing["airline.passenger_count"] := [predicate |
+	not data.ledgeragent.airline.passenger_count.holds == true
+	predicate := data.ledgeragent.airline.passenger_count
+]
+
+failing["airline.payment_valid"] := [predicate |
+	not data.ledgeragent.airline.payment_valid.holds == true
+	predicate := data.ledgeragent.airline.payment_valid
+]
+
+failing["airline.reservation_active"] := [predicate |
+	not data.ledgeragent.airline.reservation_active.holds == true
+	predicate := data.ledgeragent.airline.reservation_active
+]
+
+failing["airline.seats_available"] := [predicate |
+	not data.ledgeragent.airline.seats_available.holds == true
+	predicate := data.ledgeragent.airline.seats_available
+]
+
+failing["common.no_repeat_write"] := [predicate |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	predicate := data.ledgeragent.common.no_repeat_write
+]

@@ -66,70 +66,136 @@ settings[key] := overrides.setting("retail", key, own) if some key, own in data.
 
 default predicates := {}
 
+# Of each predicate that guards the proposed call: nothing if it holds, else all there is to say.
 predicates := guarding[input.action.tool]
 
 guarding["cancel_pending_order"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.cancel_reason": data.ledgeragent.retail.cancel_reason,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.order_pending": data.ledgeragent.retail.order_pending,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.cancel_reason": failing["retail.cancel_reason"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.order_pending": failing["retail.order_pending"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
 guarding["exchange_delivered_order_items"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.gift_card_covers": data.ledgeragent.retail.gift_card_covers,
-	"retail.items_in_order": data.ledgeragent.retail.items_in_order,
-	"retail.once_per_order": data.ledgeragent.retail.once_per_order,
-	"retail.order_delivered": data.ledgeragent.retail.order_delivered,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.payment_on_profile": data.ledgeragent.retail.payment_on_profile,
-	"retail.replacement_grounded": data.ledgeragent.retail.replacement_grounded,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.gift_card_covers": failing["retail.gift_card_covers"],
+	"retail.items_in_order": failing["retail.items_in_order"],
+	"retail.once_per_order": failing["retail.once_per_order"],
+	"retail.order_delivered": failing["retail.order_delivered"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.payment_on_profile": failing["retail.payment_on_profile"],
+	"retail.replacement_grounded": failing["retail.replacement_grounded"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
 guarding["modify_pending_order_address"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.order_pending": data.ledgeragent.retail.order_pending,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.order_pending": failing["retail.order_pending"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
 guarding["modify_pending_order_items"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.gift_card_covers": data.ledgeragent.retail.gift_card_covers,
-	"retail.items_in_order": data.ledgeragent.retail.items_in_order,
-	"retail.once_per_order": data.ledgeragent.retail.once_per_order,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.order_pending": data.ledgeragent.retail.order_pending,
-	"retail.payment_on_profile": data.ledgeragent.retail.payment_on_profile,
-	"retail.replacement_grounded": data.ledgeragent.retail.replacement_grounded,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.gift_card_covers": failing["retail.gift_card_covers"],
+	"retail.items_in_order": failing["retail.items_in_order"],
+	"retail.once_per_order": failing["retail.once_per_order"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.order_pending": failing["retail.order_pending"],
+	"retail.payment_on_profile": failing["retail.payment_on_profile"],
+	"retail.replacement_grounded": failing["retail.replacement_grounded"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
 guarding["modify_pending_order_payment"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.gift_card_covers": data.ledgeragent.retail.gift_card_covers,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.order_pending": data.ledgeragent.retail.order_pending,
-	"retail.payment_change_single": data.ledgeragent.retail.payment_change_single,
-	"retail.payment_on_profile": data.ledgeragent.retail.payment_on_profile,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.gift_card_covers": failing["retail.gift_card_covers"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.order_pending": failing["retail.order_pending"],
+	"retail.payment_change_single": failing["retail.payment_change_single"],
+	"retail.payment_on_profile": failing["retail.payment_on_profile"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
 guarding["modify_user_address"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
 guarding["return_delivered_order_items"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"retail.items_in_order": data.ledgeragent.retail.items_in_order,
-	"retail.once_per_order": data.ledgeragent.retail.once_per_order,
-	"retail.order_delivered": data.ledgeragent.retail.order_delivered,
-	"retail.order_owner": data.ledgeragent.retail.order_owner,
-	"retail.payment_on_profile": data.ledgeragent.retail.payment_on_profile,
-	"retail.refund_payment_in_order_history": data.ledgeragent.retail.refund_payment_in_order_history,
-	"retail.user_authenticated": data.ledgeragent.retail.user_authenticated,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"retail.items_in_order": failing["retail.items_in_order"],
+	"retail.once_per_order": failing["retail.once_per_order"],
+	"retail.order_delivered": failing["retail.order_delivered"],
+	"retail.order_owner": failing["retail.order_owner"],
+	"retail.payment_on_profile": failing["retail.payment_on_profile"],
+	"retail.refund_payment_in_order_history": failing["retail.refund_payment_in_order_history"],
+	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
+
+failing["common.no_repeat_write"] := [predicate |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	predicate := data.ledgeragent.common.no_repeat_write
+]
+
+failing["retail.cancel_reason"] := [predicate |
+	not data.ledgeragent.retail.cancel_reason.holds == true
+	predicate := data.ledgeragent.retail.cancel_reason
+]
+
+failing["retail.gift_card_covers"] := [predicate |
+	not data.ledgeragent.retail.gift_card_covers.holds == true
+	predicate := data.ledgeragent.retail.gift_card_covers
+]
+
+failing["retail.items_in_order"] := [predicate |
+	not data.ledgeragent.retail.items_in_order.holds == true
+	predicate := data.ledgeragent.retail.items_in_order
+]
+
+failing["retail.once_per_order"] := [predicate |
+	not data.ledgeragent.retail.once_per_order.holds == true
+	predicate := data.ledgeragent.retail.once_per_order
+]
+
+failing["retail.order_delivered"] := [predicate |
+	not data.ledgeragent.retail.order_delivered.holds == true
+	predicate := data.ledgeragent.retail.order_delivered
+]
+
+failing["retail.order_owner"] := [predicate |
+	not data.ledgeragent.retail.order_owner.holds == true
+	predicate := data.ledgeragent.retail.order_owner
+]
+
+failing["retail.order_pending"] := [predicate |
+	not data.ledgeragent.retail.order_pending.holds == true
+	predicate := data.ledgeragent.retail.order_pending
+]
+
+failing["retail.payment_change_single"] := [predicate |
+	not data.ledgeragent.retail.payment_change_single.holds == true
+	predicate := data.ledgeragent.retail.payment_change_single
+]
+
+failing["retail.payment_on_profile"] := [predicate |
+	not data.ledgeragent.retail.payment_on_profile.holds == true
+	predicate := data.ledgeragent.retail.payment_on_profile
+]
+
+failing["retail.refund_payment_in_order_history"] := [predicate |
+	not data.ledgeragent.retail.refund_payment_in_order_history.holds == true
+	predicate := data.ledgeragent.retail.refund_payment_in_order_history
+]
+
+failing["retail.replacement_grounded"] := [predicate |
+	not data.ledgeragent.retail.replacement_grounded.holds == true
+	predicate := data.ledgeragent.retail.replacement_grounded
+]
+
+failing["retail.user_authenticated"] := [predicate |
+	not data.ledgeragent.retail.user_authenticated.holds == true
+	predicate := data.ledgeragent.retail.user_authenticated
+]

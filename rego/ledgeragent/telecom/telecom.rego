@@ -66,45 +66,91 @@ settings[key] := overrides.setting("telecom", key, own) if some key, own in data
 
 default predicates := {}
 
+# Of each predicate that guards the proposed call: nothing if it holds, else all there is to say.
 predicates := guarding[input.action.tool]
 
 guarding["disable_roaming"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telecom.line_of_the_phone": data.ledgeragent.telecom.line_of_the_phone,
-	"telecom.owner": data.ledgeragent.telecom.owner,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telecom.line_of_the_phone": failing["telecom.line_of_the_phone"],
+	"telecom.owner": failing["telecom.owner"],
 }
 
 guarding["enable_roaming"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telecom.line_of_the_phone": data.ledgeragent.telecom.line_of_the_phone,
-	"telecom.owner": data.ledgeragent.telecom.owner,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telecom.line_of_the_phone": failing["telecom.line_of_the_phone"],
+	"telecom.owner": failing["telecom.owner"],
 }
 
 guarding["refuel_data"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telecom.line_of_the_phone": data.ledgeragent.telecom.line_of_the_phone,
-	"telecom.owner": data.ledgeragent.telecom.owner,
-	"telecom.refuel_limit": data.ledgeragent.telecom.refuel_limit,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telecom.line_of_the_phone": failing["telecom.line_of_the_phone"],
+	"telecom.owner": failing["telecom.owner"],
+	"telecom.refuel_limit": failing["telecom.refuel_limit"],
 }
 
 guarding["resume_line"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telecom.line_of_the_phone": data.ledgeragent.telecom.line_of_the_phone,
-	"telecom.line_resumable": data.ledgeragent.telecom.line_resumable,
-	"telecom.owner": data.ledgeragent.telecom.owner,
-	"telecom.resume_bills_settled": data.ledgeragent.telecom.resume_bills_settled,
-	"telecom.resume_contract_active": data.ledgeragent.telecom.resume_contract_active,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telecom.line_of_the_phone": failing["telecom.line_of_the_phone"],
+	"telecom.line_resumable": failing["telecom.line_resumable"],
+	"telecom.owner": failing["telecom.owner"],
+	"telecom.resume_bills_settled": failing["telecom.resume_bills_settled"],
+	"telecom.resume_contract_active": failing["telecom.resume_contract_active"],
 }
 
 guarding["send_payment_request"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telecom.bill_overdue": data.ledgeragent.telecom.bill_overdue,
-	"telecom.owner": data.ledgeragent.telecom.owner,
-	"telecom.single_pending_request": data.ledgeragent.telecom.single_pending_request,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telecom.bill_overdue": failing["telecom.bill_overdue"],
+	"telecom.owner": failing["telecom.owner"],
+	"telecom.single_pending_request": failing["telecom.single_pending_request"],
 }
 
 guarding["suspend_line"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telecom.line_of_the_phone": data.ledgeragent.telecom.line_of_the_phone,
-	"telecom.owner": data.ledgeragent.telecom.owner,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telecom.line_of_the_phone": failing["telecom.line_of_the_phone"],
+	"telecom.owner": failing["telecom.owner"],
 }
+
+failing["common.no_repeat_write"] := [predicate |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	predicate := data.ledgeragent.common.no_repeat_write
+]
+
+failing["telecom.bill_overdue"] := [predicate |
+	not data.ledgeragent.telecom.bill_overdue.holds == true
+	predicate := data.ledgeragent.telecom.bill_overdue
+]
+
+failing["telecom.line_of_the_phone"] := [predicate |
+	not data.ledgeragent.telecom.line_of_the_phone.holds == true
+	predicate := data.ledgeragent.telecom.line_of_the_phone
+]
+
+failing["telecom.line_resumable"] := [predicate |
+	not data.ledgeragent.telecom.line_resumable.holds == true
+	predicate := data.ledgeragent.telecom.line_resumable
+]
+
+failing["telecom.owner"] := [predicate |
+	not data.ledgeragent.telecom.owner.holds == true
+	predicate := data.ledgeragent.telecom.owner
+]
+
+failing["telecom.refuel_limit"] := [predicate |
+	not data.ledgeragent.telecom.refuel_limit.holds == true
+	predicate := data.ledgeragent.telecom.refuel_limit
+]
+
+failing["telecom.resume_bills_settled"] := [predicate |
+	not data.ledgeragent.telecom.resume_bills_settled.holds == true
+	predicate := data.ledgeragent.telecom.resume_bills_settled
+]
+
+failing["telecom.resume_contract_active"] := [predicate |
+	not data.ledgeragent.telecom.resume_contract_active.holds == true
+	predicate := data.ledgeragent.telecom.resume_contract_active
+]
+
+failing["telecom.single_pending_request"] := [predicate |
+	not data.ledgeragent.telecom.single_pending_request.holds == true
+	predicate := data.ledgeragent.telecom.single_pending_request
+]

@@ -19,6 +19,15 @@ test_every_write_is_allowed_when_its_facts_are_there if {
 	every write in given.writes { given.decide(write) == allowed(given.guarded_by[write.action.tool]) }
 }
 
+test_of_a_predicate_only_true_holds if {
+	every value in [false, null, "true", 1, [true], {}] {
+		asked := telecom.failing["telecom.owner"] with data.ledgeragent.telecom.owner.holds as value
+		asked[0].holds == value
+	}
+	asked := telecom.failing["telecom.owner"] with data.ledgeragent.telecom.owner.holds as true
+	asked == []
+}
+
 test_without_a_ledger_every_write_is_revised if {
 	every write in given.writes {
 		decision := given.decide(given.put(write, ["ledger"], {}))

@@ -66,41 +66,77 @@ settings[key] := overrides.setting("telehealth", key, own) if some key, own in d
 
 default predicates := {}
 
+# Of each predicate that guards the proposed call: nothing if it holds, else all there is to say.
 predicates := guarding[input.action.tool]
 
 guarding["cancel_appointment"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telehealth.appointment_open": data.ledgeragent.telehealth.appointment_open,
-	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
-	"telehealth.owner": data.ledgeragent.telehealth.owner,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telehealth.appointment_open": failing["telehealth.appointment_open"],
+	"telehealth.authenticated": failing["telehealth.authenticated"],
+	"telehealth.owner": failing["telehealth.owner"],
 }
 
 guarding["reschedule_appointment"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telehealth.appointment_open": data.ledgeragent.telehealth.appointment_open,
-	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
-	"telehealth.owner": data.ledgeragent.telehealth.owner,
-	"telehealth.slot_in_schedule": data.ledgeragent.telehealth.slot_in_schedule,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telehealth.appointment_open": failing["telehealth.appointment_open"],
+	"telehealth.authenticated": failing["telehealth.authenticated"],
+	"telehealth.owner": failing["telehealth.owner"],
+	"telehealth.slot_in_schedule": failing["telehealth.slot_in_schedule"],
 }
 
 guarding["schedule_appointment"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
-	"telehealth.owner": data.ledgeragent.telehealth.owner,
-	"telehealth.slot_in_schedule": data.ledgeragent.telehealth.slot_in_schedule,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telehealth.authenticated": failing["telehealth.authenticated"],
+	"telehealth.owner": failing["telehealth.owner"],
+	"telehealth.slot_in_schedule": failing["telehealth.slot_in_schedule"],
 }
 
 guarding["update_medical_record_note"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
-	"telehealth.owner": data.ledgeragent.telehealth.owner,
-	"telehealth.record_observed": data.ledgeragent.telehealth.record_observed,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telehealth.authenticated": failing["telehealth.authenticated"],
+	"telehealth.owner": failing["telehealth.owner"],
+	"telehealth.record_observed": failing["telehealth.record_observed"],
 }
 
 guarding["update_prescription_supplier"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"telehealth.authenticated": data.ledgeragent.telehealth.authenticated,
-	"telehealth.owner": data.ledgeragent.telehealth.owner,
-	"telehealth.record_observed": data.ledgeragent.telehealth.record_observed,
-	"telehealth.supplier_quote_observed": data.ledgeragent.telehealth.supplier_quote_observed,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"telehealth.authenticated": failing["telehealth.authenticated"],
+	"telehealth.owner": failing["telehealth.owner"],
+	"telehealth.record_observed": failing["telehealth.record_observed"],
+	"telehealth.supplier_quote_observed": failing["telehealth.supplier_quote_observed"],
 }
+
+failing["common.no_repeat_write"] := [predicate |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	predicate := data.ledgeragent.common.no_repeat_write
+]
+
+failing["telehealth.appointment_open"] := [predicate |
+	not data.ledgeragent.telehealth.appointment_open.holds == true
+	predicate := data.ledgeragent.telehealth.appointment_open
+]
+
+failing["telehealth.authenticated"] := [predicate |
+	not data.ledgeragent.telehealth.authenticated.holds == true
+	predicate := data.ledgeragent.telehealth.authenticated
+]
+
+failing["telehealth.owner"] := [predicate |
+	not data.ledgeragent.telehealth.owner.holds == true
+	predicate := data.ledgeragent.telehealth.owner
+]
+
+failing["telehealth.record_observed"] := [predicate |
+	not data.ledgeragent.telehealth.record_observed.holds == true
+	predicate := data.ledgeragent.telehealth.record_observed
+]
+
+failing["telehealth.slot_in_schedule"] := [predicate |
+	not data.ledgeragent.telehealth.slot_in_schedule.holds == true
+	predicate := data.ledgeragent.telehealth.slot_in_schedule
+]
+
+failing["telehealth.supplier_quote_observed"] := [predicate |
+	not data.ledgeragent.telehealth.supplier_quote_observed.holds == true
+	predicate := data.ledgeragent.telehealth.supplier_quote_observed
+]

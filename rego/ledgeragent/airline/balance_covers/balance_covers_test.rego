@@ -1,5 +1,6 @@
 package ledgeragent.airline.balance_covers_test
 
+import data.ledgeragent.airline.balance_covers
 import data.ledgeragent.airline.fixtures_test as given
 
 id := "airline.balance_covers"
@@ -31,6 +32,11 @@ test_holds_when_the_balance_is_exactly_what_is_taken if {
 	given.of(id, given.claim(given.change_bags, balance, 50)) == "holds"
 	given.of(id, given.claim(dearer, balance, 480)) == "holds"
 	given.of(id, given.claim(partly_new, balance, 100)) == "holds"
+}
+
+test_rests_on_every_method_that_is_charged if {
+	evidence := balance_covers.evidence with input as given.book
+	evidence == {["auth", "user_id"], balance, source, array.concat(methods, ["credit_card_1", "source"])}
 }
 
 test_silent_elsewhere if {

@@ -1,5 +1,6 @@
 package ledgeragent.airline.certificate_basis_test
 
+import data.ledgeragent.airline.certificate_basis
 import data.ledgeragent.airline.fixtures_test as given
 
 id := "airline.certificate_basis"
@@ -34,6 +35,11 @@ second := object.union(certificate, {"ledger": {
 	"flight_status": {"LA201": {"2026-03-11": "on time"}},
 	"users": {"ada_quist_1001": {"reservations": ["RES001", "RES002"]}},
 }})
+
+test_rests_on_what_justifies_the_amount if {
+	evidence := certificate_basis.evidence with input as certificate
+	evidence == {["auth", "user_id"], membership, status, reserved("passengers"), reserved("user_id"), seen}
+}
 
 test_holds_for_a_cancelled_flight if {
 	given.of(id, certificate) == "holds"

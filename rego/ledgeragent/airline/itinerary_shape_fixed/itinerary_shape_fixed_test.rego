@@ -1,6 +1,7 @@
 package ledgeragent.airline.itinerary_shape_fixed_test
 
 import data.ledgeragent.airline.fixtures_test as given
+import data.ledgeragent.airline.itinerary_shape_fixed
 
 id := "airline.itinerary_shape_fixed"
 
@@ -47,6 +48,16 @@ test_a_reserved_flight_number_flies_its_route_on_another_date if given.of(id, mo
 
 test_flights_that_a_search_offered_need_no_reserved_ones if {
 	given.of(id, given.outdate(given.change_flights, reserved("flights"))) == "holds"
+}
+
+test_rests_on_the_reserved_flights_where_no_search_offered_one if {
+	evidence := itinerary_shape_fixed.evidence with input as moved
+	evidence == {path | some path in paths}
+}
+
+test_rests_on_the_reserved_flights_alone_where_they_are_kept if {
+	evidence := itinerary_shape_fixed.evidence with input as given.change_cabin
+	evidence == {reserved("flights")}
 }
 
 test_silent_elsewhere if {

@@ -66,30 +66,76 @@ settings[key] := overrides.setting("deployments", key, own) if some key, own in 
 
 default predicates := {}
 
+# Of each predicate that guards the proposed call: nothing if it holds, else all there is to say.
 predicates := guarding[input.action.tool]
 
 guarding["deploy"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"deployments.build_tested": data.ledgeragent.deployments.build_tested,
-	"deployments.newer_build": data.ledgeragent.deployments.newer_build,
-	"deployments.no_freeze": data.ledgeragent.deployments.no_freeze,
-	"deployments.one_at_a_time": data.ledgeragent.deployments.one_at_a_time,
-	"deployments.owners": data.ledgeragent.deployments.owners,
-	"deployments.signed_in": data.ledgeragent.deployments.signed_in,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"deployments.build_tested": failing["deployments.build_tested"],
+	"deployments.newer_build": failing["deployments.newer_build"],
+	"deployments.no_freeze": failing["deployments.no_freeze"],
+	"deployments.one_at_a_time": failing["deployments.one_at_a_time"],
+	"deployments.owners": failing["deployments.owners"],
+	"deployments.signed_in": failing["deployments.signed_in"],
 }
 
 guarding["rollback"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"deployments.build_tested": data.ledgeragent.deployments.build_tested,
-	"deployments.one_at_a_time": data.ledgeragent.deployments.one_at_a_time,
-	"deployments.owners": data.ledgeragent.deployments.owners,
-	"deployments.ran_before": data.ledgeragent.deployments.ran_before,
-	"deployments.signed_in": data.ledgeragent.deployments.signed_in,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"deployments.build_tested": failing["deployments.build_tested"],
+	"deployments.one_at_a_time": failing["deployments.one_at_a_time"],
+	"deployments.owners": failing["deployments.owners"],
+	"deployments.ran_before": failing["deployments.ran_before"],
+	"deployments.signed_in": failing["deployments.signed_in"],
 }
 
 guarding["scale"] := {
-	"common.no_repeat_write": data.ledgeragent.common.no_repeat_write,
-	"deployments.owners": data.ledgeragent.deployments.owners,
-	"deployments.signed_in": data.ledgeragent.deployments.signed_in,
-	"deployments.within_capacity": data.ledgeragent.deployments.within_capacity,
+	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"deployments.owners": failing["deployments.owners"],
+	"deployments.signed_in": failing["deployments.signed_in"],
+	"deployments.within_capacity": failing["deployments.within_capacity"],
 }
+
+failing["common.no_repeat_write"] := [predicate |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	predicate := data.ledgeragent.common.no_repeat_write
+]
+
+failing["deployments.build_tested"] := [predicate |
+	not data.ledgeragent.deployments.build_tested.holds == true
+	predicate := data.ledgeragent.deployments.build_tested
+]
+
+failing["deployments.newer_build"] := [predicate |
+	not data.ledgeragent.deployments.newer_build.holds == true
+	predicate := data.ledgeragent.deployments.newer_build
+]
+
+failing["deployments.no_freeze"] := [predicate |
+	not data.ledgeragent.deployments.no_freeze.holds == true
+	predicate := data.ledgeragent.deployments.no_freeze
+]
+
+failing["deployments.one_at_a_time"] := [predicate |
+	not data.ledgeragent.deployments.one_at_a_time.holds == true
+	predicate := data.ledgeragent.deployments.one_at_a_time
+]
+
+failing["deployments.owners"] := [predicate |
+	not data.ledgeragent.deployments.owners.holds == true
+	predicate := data.ledgeragent.deployments.owners
+]
+
+failing["deployments.ran_before"] := [predicate |
+	not data.ledgeragent.deployments.ran_before.holds == true
+	predicate := data.ledgeragent.deployments.ran_before
+]
+
+failing["deployments.signed_in"] := [predicate |
+	not data.ledgeragent.deployments.signed_in.holds == true
+	predicate := data.ledgeragent.deployments.signed_in
+]
+
+failing["deployments.within_capacity"] := [predicate |
+	not data.ledgeragent.deployments.within_capacity.holds == true
+	predicate := data.ledgeragent.deployments.within_capacity
+]

@@ -26,7 +26,8 @@ loop_limit := 3
 # title: The decision for the proposed call
 # description: |
 #   `domain` is the domain's name, `declared` its generated data (tools, optional paths, protected ids, revision),
-#   `predicates` maps the id of every predicate that guards the proposed tool to its package.
+#   `predicates` maps the id of every predicate that guards the proposed tool to an array: empty if it holds, else with
+#   its package. The domain's page asks them so that nothing else is evaluated of those that hold.
 decide(domain, declared, predicates) := {
 	"contract": contract,
 	"request": request.id,
@@ -39,7 +40,11 @@ decide(domain, declared, predicates) := {
 } if {
 	gate_findings := _gate_findings(domain, declared, predicates)
 	judged := _judged(gate_findings, predicates)
-	own := {finding | some id in judged; finding := _finding(domain, declared, id, predicates[id])}
+	own := {finding |
+		some id in judged
+		some predicate in _failing(predicates[id])
+		finding := _finding(domain, declared, id, predicate)
+	}
 	findings := _sorted(_with_loop(gate_findings | own))
 }
 
@@ -119,14 +124,16 @@ _by_a_rule(tool) if {
 _by_a_rule(tool) if tool.unguarded
 
 _finding(domain, declared, id, predicate) := finding if {
-	not _holds(predicate)
 	mode := overrides.mode(domain, declared, id)
 	mode != "off"
 	missing := _missing(declared, predicate)
 	finding := _failed(domain, declared, id, predicate, mode, missing)
 }
 
-_holds(predicate) if predicate.holds == true
+# Anything but an array says nothing for the call.
+_failing(found) := found if {
+	is_array(found)
+} else := [{}]
 
 _failed(domain, declared, id, predicate, mode, missing) := {
 	"predicate": id,
