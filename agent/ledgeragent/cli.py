@@ -40,6 +40,7 @@ from ledgeragent.cli_gates import (
     Unproved,
     example,
 )
+from ledgeragent.cli_report import report
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import show
 from ledgeragent.engine import Engine, find_opa
@@ -280,6 +281,7 @@ def demo(
 
 app.command(epilog=example("ledgeragent chat --domain retail --script examples/chat/retail.jsonl"))(chat)
 app.command(epilog=example("ledgeragent collect --out decisions"))(collect)
+app.command(epilog=example("ledgeragent report talks.jsonl.gz records.jsonl -o report.html"))(report)
 
 
 @app.command(epilog=example("ledgeragent policies --domain retail --format html > retail.html"))

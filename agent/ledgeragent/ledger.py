@@ -185,6 +185,11 @@ class Ledger:
         for path, record in sorted(self._all(), key=lambda item: item[0]):
             yield path, copied(record.value), record.provenance, record.stale
 
+    def as_read(self, path: Path) -> tuple[Any, Provenance, tuple[Path, ...]] | None:
+        """(value as read, provenance, stale paths) of a record, or None. The value is not a copy: do not change it."""
+        record = self._record(path)
+        return (record.value, record.provenance, record.stale) if record is not None else None
+
     def changed_since(self, change: int) -> tuple[int, list[Path]]:
         """Which records were stored or changed their staleness.
 
