@@ -142,6 +142,7 @@ def test_a_record_says_who_judged_what_on_which_ledger(gate: Gate, recorder: Jso
             },
         ],
         "latency_ms": 0,
+        "previous": None,
         "redacted": None,
     }
 

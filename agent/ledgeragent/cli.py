@@ -49,6 +49,7 @@ from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical, parse
 from ledgeragent.parts import gate_part
 from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains
+from ledgeragent.records import JsonlRecorder
 from ledgeragent.replay import Replay, Tally
 from ledgeragent.terminal import print_tally
 
@@ -95,9 +96,12 @@ def replay(
     workers: Annotated[int, typer.Option(min=1, help="Processes; the order of the output stays.")] = 1,
     format_: Annotated[Literal["table", "jsonl"], typer.Option("--format", help="What to write per call.")] = "table",
     out: Annotated[Path | None, typer.Option(help="Write there instead of stdout.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Append a record of every decision and outcome to this file (JSONL).")
+    ] = None,
 ) -> None:
     """Judge recorded conversations: build the ledger from their returns, judge every write when it comes."""
-    job = _Job(domain, engine, policies, schemas, now, overrides, floor, freeze)
+    job = _Job(domain, engine, policies, schemas, now, overrides, floor, freeze, record)
     errors = Console(stderr=True)
     tally = Tally()
     skipped = 0
@@ -132,10 +136,13 @@ class _Job(Gates):
         overrides: Path | None = None,
         floor: Path | None = None,
         freeze: Path | None = None,
+        record: Path | None = None,
     ) -> None:
         super().__init__(engine, policies, schemas, overrides, floor, freeze)
         self.domain = domain
         self.now = now
+        self.record = record
+        self._recorder = JsonlRecorder(record) if record is not None else None
 
     def judge(self, place: str, line: str) -> tuple[str | None, list[dict[str, Any]]]:
         """(what is wrong with the line, rows of its judged calls)."""
@@ -144,10 +151,16 @@ class _Job(Gates):
             name = conversation.domain or self.domain
             if name is None:
                 raise BadInput(f"{place} names no domain; add --domain")
-            run = Replay(conversation, self.gate(name, place), now=self.now)
+            run = Replay(conversation, self.gate(name, place), now=self.now, recorder=self._recorder)
             return None, [judged.row() for judged in run.judged()]
         except BadInput as error:
             return str(error), []
+
+    def close(self) -> None:
+        """Close the engine and the record file."""
+        super().close()
+        if self._recorder is not None:
+            self._recorder.close()
 
 
 Judged = tuple[str | None, list[dict[str, Any]]]
@@ -162,7 +175,9 @@ def _judged(files: list[str], job: _Job, workers: int) -> Iterator[Iterator[Judg
         finally:
             job.close()
         return
-    arguments = (job.domain, job.engine, job.policies, job.schemas, job.now, job.overrides, job.floor, job.freeze)
+    job.close()  # the workers have their own
+    shown = (job.domain, job.engine, job.policies, job.schemas, job.now)
+    arguments = (*shown, job.overrides, job.floor, job.freeze, job.record)
     pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=arguments)
     try:
         yield _in_order(pool, lines, workers)

@@ -1,6 +1,7 @@
-"""`ledgeragent records`: keys, open, for those who keep records that not everybody may read.
+"""`ledgeragent records`: verify, and keys and open, for those who keep records that not everybody may read.
 
-Reads options and prints; what is sealed and opened is the business of `redact` and `sealing`.
+Reads options and prints; what is sealed and opened is the business of `redact` and `sealing`, verifying that of
+`cli_verify`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,17 @@ from typing import Annotated
 
 import typer
 
+from ledgeragent.cli_gates import example
+from ledgeragent.cli_verify import verify
 from ledgeragent.jsonio import canonical
 from ledgeragent.records import read_records
 from ledgeragent.redact import opened
 from ledgeragent.sealing import PrivateKey, make_keys
 
-app = typer.Typer(help="Decision records: keys for encrypted ones, and opening these.", no_args_is_help=True)
+app = typer.Typer(
+    help="Decision records: verifying them, keys for encrypted ones, and opening these.", no_args_is_help=True
+)
+app.command(epilog=example("ledgeragent records verify records.jsonl"))(verify)
 
 
 @app.command(epilog="Example: [bold]ledgeragent records keys auditor.pem records.pub[/bold]")

@@ -20,6 +20,7 @@ from typing import Final
 from aiohttp import web
 
 from ledgeragent.errors import BadInput
+from ledgeragent.recordfiles import sync_folder
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class DecisionLog:
                 )
             except FileExistsError:  # another collector took the number
                 continue
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
             return file
 
 
@@ -114,14 +115,6 @@ def _write_all(file: int, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[os.write(file, left) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def lines_of(body: bytes) -> list[bytes]:

@@ -450,6 +450,10 @@ class Redaction(Contract):
     """The record as it was, sealed for the holder of the key (base64)."""
 
 
+Previous = Annotated[str, StringConstraints(pattern="^sha256:[0-9a-f]{64}$")] | None
+"""SHA-256 of the line of the record before this one, as it stands in the file, without its line end."""
+
+
 class DecisionRecord(Contract):
     """One line of a record file: a decision, complete enough to be judged again offline."""
 
@@ -471,6 +475,8 @@ class DecisionRecord(Contract):
     facts: list[FactRead] = Field(default_factory=list)
     """The records of the ledger that `input.ledger` shows something of, sorted by path."""
     latency_ms: Annotated[float, Field(ge=0)]
+    previous: Previous = None
+    """Digest of the line of the record before; None for the first of a chain, and where none is kept."""
     redacted: Redaction | None = None
     """None when everything stands here as it was."""
 
@@ -486,6 +492,8 @@ class OutcomeRecord(Contract):
     request: str
     """The request id of the decision it belongs to."""
     outcome: Outcome
+    previous: Previous = None
+    """Digest of the line of the record before; None for the first of a chain, and where none is kept."""
     redacted: Redaction | None = None
     """None when everything stands here as it was."""
 

@@ -128,6 +128,7 @@ def record_marks(log: Mapping[str, Marks]) -> Marks:
             )
         },
         latency_ms=_of_type("number"),
+        previous=_or_null(_REVISION),
         redacted=_of_type("null"),
     )
 

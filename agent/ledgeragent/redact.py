@@ -144,7 +144,8 @@ class Encrypted(Redacted):
     def __call__(self, record: Record) -> Record:
         """The redacted record with the sealed original; as `Redacted`."""
         shown = self._masked(record, "encrypted", key=self._key.id)
-        sealed = self._key.seal(canonical(record.model_dump(mode="json")), about=_about(shown))
+        original = record.model_copy(update={"previous": None})
+        sealed = self._key.seal(canonical(original.model_dump(mode="json")), about=_about(shown))
         assert shown.redacted is not None
         return shown.model_copy(update={"redacted": shown.redacted.model_copy(update={"sealed": sealed})})
 
@@ -166,8 +167,8 @@ def opened(record: Record, key: PrivateKey) -> Record:
 
 
 def _about(record: Record) -> str:
-    """What the sealed original is bound to: all that is shown beside it."""
-    return digest(record.model_dump(mode="json", exclude={"redacted": {"sealed"}}))
+    """What the sealed original is bound to: all that is shown beside it, but for its place in a file."""
+    return digest(record.model_dump(mode="json", exclude={"redacted": {"sealed"}, "previous": True}))
 
 
 def agrees(record: DecisionRecord, decision: Decision) -> bool:

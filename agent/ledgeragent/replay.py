@@ -16,6 +16,7 @@ from ledgeragent.contracts import Finding, Outcome
 from ledgeragent.conversation import Conversation, RecordedCall
 from ledgeragent.errors import BadInput, LedgerError
 from ledgeragent.gate import Gate, Rehearsal
+from ledgeragent.records import Recorder
 from ledgeragent.session import Call, Observation, Review, Session
 
 
@@ -104,8 +105,21 @@ class ReplayStep:
 class Replay:
     """Replays one conversation; iterate over `steps`. The session is open to look at between the steps."""
 
-    def __init__(self, conversation: Conversation, gate: Gate | Rehearsal, *, now: str | None = None) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        gate: Gate | Rehearsal,
+        *,
+        now: str | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
         """Open a session on the conversation's clock (the line's, else `now`, else the domain's).
+
+        Args:
+            conversation: the recording.
+            gate: judges its calls.
+            now: the clock of a recording that has none.
+            recorder: keeps records as those of a session; None keeps none.
 
         Raises:
             BadInput: when the clock has no offset.
@@ -113,7 +127,11 @@ class Replay:
         self.conversation = conversation
         clock = conversation.now or now or gate.domain.file.now
         self.session = RecordedSession(
-            gate, now=clock, principal=conversation.principal, session_id=f"replay:{conversation.id}"
+            gate,
+            now=clock,
+            principal=conversation.principal,
+            session_id=f"replay:{conversation.id}",
+            recorder=recorder,
         )
 
     def steps(self) -> Iterator[ReplayStep]:
