@@ -232,8 +232,8 @@ def _summarise(walk: Walk, console: Console) -> None:
 def _chain(walk: Walk) -> str:
     if walk.head is None:
         return "no records"
-    chained = f"{walk.linked:,} of them carry the digest of the one before"
-    return f"head {walk.head} after {walk.records:,} records; {chained if walk.linked else 'no chain'}"
+    chained = "all" if walk.linked == walk.records else f"{walk.linked:,}" if walk.linked else "none"
+    return f"{walk.records:,} records, {chained} of them in a chain; head {walk.head}"
 
 
 @contextmanager

@@ -476,7 +476,7 @@ class DecisionRecord(Contract):
     """The records of the ledger that `input.ledger` shows something of, sorted by path."""
     latency_ms: Annotated[float, Field(ge=0)]
     previous: Previous = None
-    """Digest of the line of the record before; None for the first of a chain, and where none is kept."""
+    """Digest of the line of the record before, of nothing for the first of a chain; None where no chain is kept."""
     redacted: Redaction | None = None
     """None when everything stands here as it was."""
 
@@ -493,7 +493,7 @@ class OutcomeRecord(Contract):
     """The request id of the decision it belongs to."""
     outcome: Outcome
     previous: Previous = None
-    """Digest of the line of the record before; None for the first of a chain, and where none is kept."""
+    """Digest of the line of the record before, of nothing for the first of a chain; None where no chain is kept."""
     redacted: Redaction | None = None
     """None when everything stands here as it was."""
 

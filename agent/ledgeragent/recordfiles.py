@@ -71,6 +71,10 @@ def line_digest(text: bytes) -> str:
     return "sha256:" + hashlib.sha256(text).hexdigest()
 
 
+BEGINNING: Final = line_digest(b"")
+"""What the first record of a chain carries: the digest of nothing."""
+
+
 def is_whole(text: bytes) -> bool:
     """Whether a line is a JSON object; no part of a record is one."""
     if not (text.startswith(b"{") and text.endswith(b"}")):

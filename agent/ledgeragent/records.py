@@ -24,6 +24,7 @@ from ledgeragent.contracts import DecisionRecord, OutcomeRecord, described
 from ledgeragent.errors import BadInput, RecordError
 from ledgeragent.jsonio import canonical, parse
 from ledgeragent.recordfiles import (
+    BEGINNING,
     MAX_RECORD,
     Line,
     closed_files,
@@ -105,7 +106,8 @@ class JsonlRecorder:
         self._lost = 0
         self._head: str | None = None
         self._known: int | None = None  # the size at which `_head` is the digest of the file's last record
-        self._closed_before = 0
+        self._missed: str | None = None
+        self._closed = 0  # the number of the file that was closed last when this one was opened
         self._file: int | None = self._opened()
 
     @property
@@ -142,7 +144,10 @@ class JsonlRecorder:
 
     def _opened(self) -> int:
         try:
-            self._closed_before = max(closed_files(self._place), default=0) if self._place.is_file() else 0
+            closed = max(closed_files(self._place), default=0)
+            # A file that was not closed but taken away: the chain goes on from what was in it, so that it is missed.
+            self._missed = self._head if closed == self._closed else None
+            self._closed = closed
             flags = os.O_RDWR | os.O_APPEND
             try:
                 return os.open(self._place, flags)
@@ -181,7 +186,7 @@ class JsonlRecorder:
 
     def _put(self, halves: tuple[bytes, bytes], size: int) -> None:
         assert self._file is not None
-        previous = self._previous(size) if self._chain else None
+        previous = (self._previous(size) or BEGINNING) if self._chain else None
         line = halves[0] + (b"null" if previous is None else b'"' + previous.encode() + b'"') + halves[1]
         # What a full disk or the end of a process cut off stays a line of its own.
         whole = line if _ends_whole(self._file) else b"\n" + line
@@ -199,9 +204,7 @@ class JsonlRecorder:
         last = last_whole(self._file) if size > 0 else None
         if last is not None:
             return line_digest(last)
-        closed = max(closed_files(self._place), default=0)
-        # A file that was not closed but taken away: the chain goes on from what was in it, so that it is missed.
-        return self._head if closed == self._closed_before and self._head is not None else set_head(self._place)
+        return self._missed or set_head(self._place)
 
     def _sync(self, number: int) -> None:
         """Have a line on the disk. Those that are written while one waits for the disk share the next wait."""

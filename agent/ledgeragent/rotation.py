@@ -46,6 +46,8 @@ class Rotation:
         self._path = path
         self._max_bytes = max_bytes
         self._max_total_bytes = max_total_bytes
+        self._lock = threading.Lock()
+        self._untidy = 0
         self._tidying: threading.Thread | None = None
 
     def due(self, size: int, more: int) -> bool:
@@ -62,15 +64,27 @@ class Rotation:
         closed = closed_name(self._path, number)
         self._path.rename(closed)
         sync_folder(self._path.parent)
-        if self._tidying is None or not self._tidying.is_alive():
-            self._tidying = threading.Thread(target=self._tidy, name="ledgeragent-records")
-            self._tidying.start()
+        with self._lock:
+            self._untidy += 1
+            if self._untidy == 1:
+                self._tidying = threading.Thread(target=self._tidy_up, name="ledgeragent-records")
+                self._tidying.start()
         return closed
 
     def finish(self) -> None:
         """Wait until what was begun in the background is done."""
         if self._tidying is not None:
             self._tidying.join()
+
+    def _tidy_up(self) -> None:
+        """Until nothing was closed meanwhile."""
+        while True:
+            closed = self._untidy
+            self._tidy()
+            with self._lock:
+                if self._untidy == closed:
+                    self._untidy = 0
+                    return
 
     def _tidy(self) -> None:
         """Compress closed files, remove what is too much; a failure costs room, no record."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 from ledgeragent.contracts import DecisionRecord, OutcomeRecord
 from ledgeragent.errors import BadInput
 from ledgeragent.marks import MASKED
-from ledgeragent.recordfiles import Line, is_whole, line_digest
+from ledgeragent.recordfiles import BEGINNING, Line, is_whole, line_digest
 from ledgeragent.records import Record, parse_record
 from ledgeragent.redact import opened
 from ledgeragent.rejudge import Rejudge
@@ -206,8 +206,7 @@ class Walk:
         decisions: by how they were judged (`JUDGED`, `NOT_JUDGED`).
         errors: decisions that there were none of, by code.
         outcomes: how many outcomes.
-        linked: records that carry the digest of the one before.
-        chains: how many chains begin.
+        linked: records that are in a chain.
         differences, notes: problems, by kind.
         head: digest of the last record.
     """
@@ -219,7 +218,6 @@ class Walk:
     errors: Counter[str] = field(default_factory=Counter)
     outcomes: int = 0
     linked: int = 0
-    chains: int = 0
     differences: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     head: str | None = None
@@ -272,14 +270,14 @@ class Walk:
         if one.previous is None:
             if last is not None and last.previous is not None and not other_set:
                 return "it carries no digest of the record above, which is in a chain: one was put or left out here"
-            self.chains += last is None or other_set
             return None
         self.linked += 1
-        if one.previous == above or (last is None and one.previous in self.after):
-            self._begun = self._begun and last is not None
+        if one.previous == above or (one.previous == BEGINNING and other_set):
             return None
         if last is None:
             self._begun = False
+            if one.previous in self.after:
+                return None
         if other_set:
             return f"it follows a record that is not here; if that is in another file, say --after {one.previous}"
         return "it does not follow the record above: one was changed, removed, added or moved"

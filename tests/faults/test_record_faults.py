@@ -21,7 +21,9 @@ from ledgeragent.engine import Engine
 from ledgeragent.engine.base import ClosesOnExit
 from ledgeragent.errors import RecordError
 from ledgeragent.gate import Gate
+from ledgeragent.recordfiles import closed_files, is_whole, open_files
 from support import retail
+from support.verifying import problems
 
 pytest_plugins = ["support.fixtures"]
 
@@ -185,26 +187,68 @@ def test_an_agent_that_is_killed_leaves_nothing_that_ran_unrecorded(
     )
 
 
-def test_what_several_processes_were_promised_is_in_the_file_they_share(tmp_path: Path, report: Report) -> None:
+def promised_of(process: subprocess.Popen[str]) -> list[str]:
+    """What a killed writer was promised; its last line may be cut off."""
+    return process.communicate()[0].splitlines()[:-1]
+
+
+def kept(file: Path) -> list[str]:
+    """The outcomes in a set of files, cut-off lines left aside."""
+    lines = [line.text for one in open_files([file]) for line in one.lines()]
+    return [json.loads(text)["request"] for text in lines if is_whole(text)]
+
+
+def broken(file: Path) -> list[tuple[int, str, bool]]:
+    """What verifying a set finds, but for outcomes without a decision: these writers write no others."""
+    return [one for one in problems(file) if one[1] != "outcome" and one[2]]
+
+
+@pytest.mark.parametrize("max_bytes", [0, 30_000])
+def test_what_several_processes_were_promised_is_in_the_file_they_share(
+    tmp_path: Path, report: Report, max_bytes: int
+) -> None:
     """One meets a full disk, one is killed; the others must not suffer for what those leave cut off."""
     file = tmp_path / "records.jsonl"
-    full = program(writer_process, file, "full", 200, 20_000)
+    full = program(writer_process, file, "full", 200, max_bytes, 20_000)
     assert full.stdout is not None
     promised = []
     while (line := full.stdout.readline().strip()) != "full":
         promised.append(line)
     assert not file.read_text(encoding="ascii").endswith("\n")
-    crowd = [full, *(program(writer_process, file, f"writer{number}", 150) for number in range(2))]
-    killed = program(writer_process, file, "killed", 100_000)
+    crowd = [full, *(program(writer_process, file, f"writer{number}", 150, max_bytes) for number in range(2))]
+    killed = program(writer_process, file, "killed", 100_000, max_bytes)
     assert killed.stdout is not None
     promised += [killed.stdout.readline().strip() for _ in range(20)]
     killed.kill()
-    promised += killed.communicate()[0].splitlines()[:-1]  # the last line may be cut off
+    promised += promised_of(killed)
     for process in crowd:
         promised += process.communicate(timeout=120)[0].splitlines()
         assert process.returncode == 0
-    kept = [row["request"] for row in whole(file)]
-    assert len(kept) == len(set(kept))
-    assert set(promised) <= set(kept)
+    found = kept(file)
+    assert len(found) == len(set(found))
+    assert set(promised) <= set(found)
     assert sum(one.startswith("writer") for one in promised) == 300
-    report("several processes write one record file", "embedded", "every promised record is whole")
+    assert broken(file) == []
+    assert (len(closed_files(file)) > 5) == (max_bytes > 0)
+    how = "one rotated set" if max_bytes else "one record file"
+    report(f"several processes write {how}", "embedded", "every promised record is whole, in one chain")
+
+
+def test_writers_that_are_killed_while_files_are_closed_lose_nothing_promised(tmp_path: Path, report: Report) -> None:
+    """Every few records close a file and compress one: kills meet every step of it."""
+    file = tmp_path / "records.jsonl"
+    promised: list[str] = []
+    for number in range(8):
+        pair = [program(writer_process, file, f"{number}-{name}", 100_000, 4_000) for name in "ab"]
+        for process in pair:
+            assert process.stdout is not None
+            promised += [process.stdout.readline().strip() for _ in range(5 + 3 * number)]
+            process.kill()
+            promised += promised_of(process)
+        assert broken(file) == []
+    with program(writer_process, file, "last", 10, 4_000) as last:
+        promised += last.communicate(timeout=60)[0].splitlines()
+    found = kept(file)
+    assert (len(found), set(promised) - set(found), broken(file)) == (len(set(found)), set(), [])
+    assert [one.suffix for one in closed_files(file).values()][:-1] == [".gz"] * (len(closed_files(file)) - 1)
+    report("writers are killed while files rotate", "embedded", "every promised record is whole, in one chain")

@@ -1,6 +1,8 @@
-"""A process that writes records and says which of them it was promised: `writer_process.py RECORDS NAME COUNT [LIMIT]`.
+"""A process that writes records and says which of them it was promised.
 
-With a limit, files of this process can grow no further than to so many bytes, as on a disk that is full for it. It says
+    writer_process.py RECORDS NAME COUNT MAX_BYTES [LIMIT]
+
+Files are closed at MAX_BYTES; 0: never. With a limit, files of this process can grow no further than to so many bytes, as on a disk that is full for it. It says
 `full` when it first meets the limit, and goes on.
 """
 
@@ -17,10 +19,10 @@ from ledgeragent.records import JsonlRecorder, wall_clock
 
 def main() -> None:
     """Write the records."""
-    file, name, count, *limit = sys.argv[1:]
+    file, name, count, max_bytes, *limit = sys.argv[1:]
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit[0]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-    recorder = JsonlRecorder(Path(file))
+    recorder = JsonlRecorder(Path(file), max_bytes=int(max_bytes) or None)
     met = False
     for number in range(int(count)):
         request = f"{name}-{number}-" + "x" * (number % 7) * 500
@@ -41,6 +43,7 @@ def main() -> None:
             met = True
             continue
         print(request, flush=True)  # noqa: T201
+    recorder.close()
 
 
 if __name__ == "__main__":
