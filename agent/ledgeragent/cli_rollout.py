@@ -9,21 +9,24 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from ledgeragent.conversation import open_lines
+from ledgeragent.recordfiles import open_files
 from ledgeragent.rollout import Rollout
 
 _COLUMNS = ("revise", "block", "violated", "missing", "stale", "alone", "ran")
 
 
 def rollout(
-    files: Annotated[list[Path], typer.Argument(help="Record files, .gz too; - for stdin.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Record files, .gz too, the current one for its set; - for stdin.")
+    ],
     format_: Annotated[Literal["table", "json"], typer.Option("--format", help="How to say it.")] = "table",
 ) -> None:
     """Count what a shadow would have held back, and what each predicate costs, from its records.
 
     Exit status 1 when lines could not be read as records.
     """
-    found = Rollout.of(line for file in files for _, line in open_lines(str(file)))
+    lines = (line for file in open_files(files) for line in file.lines())
+    found = Rollout.of(line.text.decode("utf-8", "surrogateescape") for line in lines)
     if format_ == "json":
         typer.echo(json.dumps(_document(found)))
     else:
