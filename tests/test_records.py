@@ -23,6 +23,7 @@ from ledgeragent.errors import EngineTimeout, RecordError, SessionClosed
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical
 from ledgeragent.policies import SCHEMAS
+from ledgeragent.recordfiles import BEGINNING
 from ledgeragent.records import JsonlRecorder, Record, wall_clock
 from ledgeragent.session import Call, Session, ToolRefused
 from support import retail
@@ -142,7 +143,7 @@ def test_a_record_says_who_judged_what_on_which_ledger(gate: Gate, recorder: Jso
             },
         ],
         "latency_ms": 0,
-        "previous": None,
+        "previous": BEGINNING,
         "redacted": None,
     }
 
