@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ledgeragent import __version__, cli_bundle, cli_domain, cli_records, cli_rollout, cli_tau2
+from ledgeragent import __version__, cli_backtest, cli_bundle, cli_domain, cli_records, cli_rollout, cli_tau2
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_chat import chat
 from ledgeragent.cli_collect import collect
@@ -65,6 +65,9 @@ app.add_typer(cli_bundle.app, name="bundle")
 app.add_typer(cli_records.app, name="records")
 app.add_typer(cli_tau2.app, name="tau2")
 app.command(name="passk", epilog=example("ledgeragent passk retail-fc.jsonl retail-both.jsonl"))(cli_tau2.passk_command)
+app.command(epilog=example("ledgeragent backtest --records records.jsonl --policies rego --against git:main"))(
+    cli_backtest.backtest
+)
 app.command(epilog="Example: [bold]ledgeragent rollout records.jsonl[/bold]")(cli_rollout.rollout)
 CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30
