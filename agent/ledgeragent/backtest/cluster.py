@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 from ledgeragent.backtest.lines import Piece
 from ledgeragent.backtest.sides import Bench, Found, Job
-from ledgeragent.errors import BadInput
+from ledgeragent.errors import BadInput, LedgerAgentError
 from ledgeragent.policies import compiled_for
 from ledgeragent.policysource import PolicySource
 
@@ -115,7 +115,10 @@ class Cluster:
 
     def result(self, begun: Any) -> Found:
         """See `Workers`."""
-        found: Found = self._ray.get(begun)
+        try:
+            found: Found = self._ray.get(begun)
+        except self._ray.exceptions.RayActorError as error:
+            raise LedgerAgentError(f"a worker of the Ray cluster ended before its time: {error}") from None
         return found
 
     def __enter__(self) -> Self:

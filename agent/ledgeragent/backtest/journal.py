@@ -20,6 +20,7 @@ from ledgeragent.backtest.lines import Place, is_same
 from ledgeragent.errors import BadInput
 
 CONTRACT: Final = "ledgeragent.backtest/1"
+_HEAD: Final = b'{"contract": "ledgeragent.backtest'
 
 
 class Journal:
@@ -56,7 +57,7 @@ class Journal:
     def _begin(self, path: Path | None, about: dict[str, Any]) -> None:
         head = self._file.readline()
         if not head.endswith(b"\n"):
-            if head and not head.startswith(b'{"contract": "ledgeragent.backtest'):
+            if not (head.startswith(_HEAD) or _HEAD.startswith(head)):
                 raise BadInput(f"--state {path}: this is not the state of a backtest; it is left alone")
             self._file.seek(0)
             self._file.truncate()

@@ -103,8 +103,8 @@ def _left_out(summary: Summary) -> Iterator[str]:
         yield f"{_plural(counts['skipped'], 'line')} skipped: not judged."
     if counts["findings"] or counts["messages"]:
         yield (
-            f"With the same verdict, {_plural(counts['findings'], 'call')} get other findings and "
-            f"{_plural(counts['messages'], 'call')} only other words (--all lists them)."
+            f"With the same verdict: other findings in {_plural(counts['findings'], 'call')}, only other words in "
+            f"{_plural(counts['messages'], 'call')} (--all lists them)."
         )
 
 

@@ -6,18 +6,21 @@ memory. Workers are this process itself, processes of this machine, or (`cluster
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from ledgeragent.backtest.journal import Journal
 from ledgeragent.backtest.lines import Piece, pieces
 from ledgeragent.backtest.sides import Bench, Found, Job
+from ledgeragent.errors import LedgerAgentError
 
 _AHEAD: Final = 2
 _WATCH_SECONDS: Final = 1.0
@@ -62,15 +65,20 @@ class Processes:
 
     def __init__(self, job: Job, size: int) -> None:
         self.size = size
-        self._pool = ProcessPoolExecutor(size, initializer=_begin, initargs=(job, os.getpid()))
+        # Begun anew, not forked: this process has threads (progress, the pool's own) that would be cut off half-way.
+        self._pool = ProcessPoolExecutor(
+            size, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(job, os.getpid())
+        )
 
     def submit(self, piece: Piece) -> Future[Found]:
         """See `Workers`."""
-        return self._pool.submit(_judge, piece)
+        with _no_interrupts(), _all_alive():
+            return self._pool.submit(_judge, piece)
 
     def result(self, begun: Future[Found]) -> Found:
         """See `Workers`."""
-        return begun.result()
+        with _all_alive():
+            return begun.result()
 
     def __enter__(self) -> Self:
         return self
@@ -79,12 +87,32 @@ class Processes:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes that begin in here never see an interrupt; ours comes when we are out again."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _all_alive() -> Iterator[None]:
+    try:
+        yield
+    except BrokenExecutor:
+        raise LedgerAgentError(
+            "a worker process ended before its time (out of memory?); with --state FILE the same command goes on from "
+            "there, with fewer --workers it needs less"
+        ) from None
+
+
 _bench: Bench
 
 
 def _begin(job: Job, parent: int) -> None:
     global _bench  # one per worker process, for as long as the process lives
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the one who waits for us
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _bench = Bench(job)
 
