@@ -325,7 +325,7 @@ def test_only_what_is_meant_changes_is_no_failure() -> None:
     whole = found([row(1)], ":block->allow")
     assert (whole.summary.failed, headline(whole)) == (
         False,
-        "1 of 1,000 calls changes its verdict; 1 of these are allowed changes.",
+        "1 of 1,000 calls changes its verdict; 1 of them allowed.",
     )
     assert not found([]).summary.failed
     assert found([], skipped=1).summary.failed

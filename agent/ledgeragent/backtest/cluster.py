@@ -6,7 +6,9 @@ the files travel with the pieces, so that only the machine the run was begun on 
 
 from __future__ import annotations
 
+import importlib
 import io
+import logging
 import tarfile
 import tempfile
 from collections.abc import Mapping
@@ -92,13 +94,13 @@ class Cluster:
             BadInput: when Ray is not installed, or there is no such cluster.
         """
         try:
-            import ray
+            ray: Any = importlib.import_module("ray")
         except ImportError:
             raise BadInput("--ray needs the extra: pip install 'ledgeragent[ray]'") from None
         self._ray = ray
         own: dict[str, Any] = {"num_cpus": size, "include_dashboard": False} if address == LOCAL else {}
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **own)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise BadInput(f"--ray {address}: {error}") from None
         self.size = size or max(1, int(ray.cluster_resources().get("CPU", 1)))

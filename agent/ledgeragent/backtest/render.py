@@ -61,7 +61,7 @@ def headline(found: Backtest) -> str:
     if summary.untold:
         text += f"; for {summary.untold:,} it {_UNTOLD}"
     if summary.allowed:
-        text += f"; {summary.allowed:,} of these are allowed changes"
+        text += f"; {summary.allowed:,} of them allowed"
     return text + "."
 
 
@@ -71,6 +71,7 @@ def notes(found: Backtest) -> Iterator[str]:
     if found.interrupted is not None:
         yield f"The run was interrupted after {found.interrupted}: this is what it found until there."
     for told in (found.old, found.new):
+        yield from (f"{why[0].upper()}{why[1:]}." for why in told.problems)
         yield from (f"The vectors of {name} do not hold for {told.name}: {why}" for name, why in told.unproved.items())
     if summary.untold:
         yield (
