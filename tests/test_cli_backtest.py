@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,10 +17,12 @@ from typing import Any
 import pytest
 
 from ledgeragent.cli import main
+from ledgeragent.cli_backtest import _old
 from ledgeragent.domain import Domain
 from ledgeragent.gate import Gate
 from ledgeragent.jsonio import canonical
-from ledgeragent.policies import REGO
+from ledgeragent.policies import COMPILED, REGO, SCHEMAS
+from ledgeragent.policysource import PolicySources
 from ledgeragent.records import JsonlRecorder, Record, read_records
 from ledgeragent.redact import Pseudonyms, Redacted
 from support import retail
@@ -192,6 +195,31 @@ def test_what_cannot_be_meant_is_one_message_and_status_2(
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_conversations_are_compared_with_the_last_commit_of_the_new_policies_or_else_with_the_shipped_ones(
+    tmp_path: Path,
+) -> None:
+    top = tmp_path / "top"
+    for source, name in ((REGO, "rego"), (SCHEMAS, "schemas"), (COMPILED, "compiled")):
+        shutil.copytree(source, top / "policies" / name)
+    new = str(top / "policies" / "rego")
+    for own, inputs, name in (
+        (None, "records", None),
+        ("recorded", "records", None),
+        (None, "conversations", "shipped"),
+    ):
+        with PolicySources(repository=top) as sources:
+            old = _old(sources, new, own, inputs)
+            assert (old and old.policies) == (REGO if name else None)
+    git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false")
+    for arguments in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "policies")):
+        subprocess.run([*git, *arguments], cwd=top, check=True)
+    with PolicySources(repository=top) as sources:
+        for own, name in ((None, "git:HEAD:policies"), ("git:main", "git:main:policies"), ("git:main:policies", None)):
+            old = _old(sources, new, own, "conversations")
+            assert old is not None
+            assert (old.name, old.revisions()) == (name or own, sources.shipped().revisions())
+
+
 def many(folder: Path, records: list[Record], copies: int) -> list[str]:
     """A file of so many copies of the records; its lines."""
     lines = [canonical(one.model_dump(mode="json")) + "\n" for one in records] * copies
@@ -200,19 +228,19 @@ def many(folder: Path, records: list[Record], copies: int) -> list[str]:
 
 
 def test_any_number_of_workers_says_the_same(tmp_path: Path, records: list[Record], off: Path) -> None:
-    many(tmp_path, records, 100)
+    many(tmp_path, records, 50)
     asked = ("--records", "many.jsonl", "--overrides", off, "--format", "jsonl")
     one, two = run(tmp_path, *asked), run(tmp_path, *asked, "--workers", 2)
     assert one.stdout == two.stdout
-    assert changed(one.stdout) == CHANGED * 100
-    assert [json.loads(line)["line"] for line in one.stdout.splitlines()] == list(range(2, 400, 4))
+    assert changed(one.stdout) == CHANGED * 50
+    assert [json.loads(line)["line"] for line in one.stdout.splitlines()] == list(range(2, 200, 4))
 
 
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
 def test_a_run_that_was_ended_is_gone_on_with_and_judges_every_call_once(
     tmp_path: Path, records: list[Record], off: Path, how: signal.Signals, status: int
 ) -> None:
-    many(tmp_path, records, 600)
+    many(tmp_path, records, 300)
     state = tmp_path / "state"
     asked = ("--records", "many.jsonl", "--overrides", off, "--format", "jsonl", "--state", state)
     with subprocess.Popen(
@@ -230,12 +258,12 @@ def test_a_run_that_was_ended_is_gone_on_with_and_judges_every_call_once(
     assert b"Traceback" not in err
     before = state.read_bytes()
     if how == signal.SIGINT:
-        assert 0 < len(out.splitlines()) < 600
+        assert 0 < len(out.splitlines()) < 300
         assert b"run the same command again to go on from --state" in err
 
     done = run(tmp_path, *asked)
-    assert changed(done.stdout) == CHANGED * 600
-    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == list(range(2, 2400, 4))
+    assert changed(done.stdout) == CHANGED * 300
+    assert [json.loads(line)["line"] for line in done.stdout.splitlines()] == list(range(2, 1200, 4))
     assert done.stderr.startswith("going on after line ")
     assert state.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
     again = run(tmp_path, *asked, "--allow-change", ":block->allow")
