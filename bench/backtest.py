@@ -166,7 +166,7 @@ def main() -> int:
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--policies", type=Path, help="new policies, compiled; default: loosened and compiled here")
     parser.add_argument("--records", action="store_true", help="for speed: the files hold records")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if given.what == "count":
         good = _count(given.files)
     elif given.what == "memory":
