@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from ledgeragent import __version__, cli_backtest, cli_bundle, cli_domain, cli_records, cli_rollout, cli_tau2
+from ledgeragent import __version__, cli_backtest, cli_bundle, cli_domain, cli_records, cli_rollout, cli_tau2, cli_why
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
 from ledgeragent.cli_chat import chat
 from ledgeragent.cli_collect import collect
@@ -69,6 +69,15 @@ app.command(epilog=example("ledgeragent backtest --records records.jsonl --polic
     cli_backtest.backtest
 )
 app.command(epilog="Example: [bold]ledgeragent rollout records.jsonl[/bold]")(cli_rollout.rollout)
+app.command(name="explain", epilog=example("ledgeragent explain 5571cc39 --records records.jsonl"))(
+    cli_why.explain_command
+)
+app.command(name="fixture", epilog=example("ledgeragent fixture 5571cc39 --records records.jsonl -o incidents"))(
+    cli_why.fixture_command
+)
+app.command(name="coverage", epilog=example("ledgeragent coverage examples/conversations/retail.jsonl"))(
+    cli_why.coverage_command
+)
 CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30
 _CHUNK: Final = 8

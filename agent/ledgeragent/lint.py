@@ -176,7 +176,7 @@ class _Lint:
     def _check_predicate(self, package: Package) -> None:
         metadata = self._check_metadata(package)
         self._check_rules(package)
-        evidence = {text: _shape(text) for text in metadata.get("evidence", ())}
+        evidence = {text: evidence_shape(text) for text in metadata.get("evidence", ())}
         guarded = sorted(name for name, tool in self.tools.items() if tool["effect"] == "write")
         guarded = [name for name in guarded if self._is_guarded(package.name, name)]
         self._check_templates(package, evidence, guarded)
@@ -417,7 +417,7 @@ def _is_safe_operand(package: Package, term: Node) -> bool:
     return term["type"] in ("string", "number", "boolean", "null")
 
 
-def _shape(text: str) -> Shape:
+def evidence_shape(text: str) -> Shape:
     """The shape of a dotted template as METADATA states it: placeholders become "*", a last "?" is dropped."""
     keys = [""]
     depth = 0
