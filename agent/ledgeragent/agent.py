@@ -16,7 +16,7 @@ from ledgeragent.contracts import Principal
 from ledgeragent.errors import BadInput, TicketError
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.ledger import Limits
-from ledgeragent.loop import Admitted, Loop, Mode, Step
+from ledgeragent.loop import Admitted, Loop, Mode, Step, outcome_of
 from ledgeragent.model import AsyncModel, Message, Model
 from ledgeragent.records import Recorder
 from ledgeragent.session import Session, ToolRefused
@@ -155,12 +155,8 @@ class _Agent:
         return Reply(_GAVE_UP, "generations", tuple(steps))
 
     def _failed(self, call: Admitted, error: BaseException) -> None:
-        if isinstance(error, ToolRefused):
-            self.loop.returned(call, f"Error: {error}", "refused")
-        elif call.ticket is None:
-            self.loop.returned(call, f"Error: {str(error) or type(error).__name__}", "refused")
-        else:
-            self.loop.returned(call, f"{type(error).__name__}: {error}", "uncertain")
+        text, outcome = outcome_of(error, write=call.ticket is not None)
+        self.loop.returned(call, text, outcome)
 
 
 class LedgerAgent(_Agent):
@@ -249,7 +245,7 @@ class AsyncLedgerAgent(_Agent):
         while len(steps) < self.options.max_generations:
             request = self.loop.request()
             generation = await self.model.generate(request.messages, request.tools)
-            step = await _whole(asyncio.to_thread(self.loop.take, generation))
+            step = await whole(asyncio.to_thread(self.loop.take, generation))
             self._went(step, steps)
             if step.next == "reply":
                 return Reply(step.text, step.ended or "said", tuple(steps))
@@ -278,7 +274,7 @@ class AsyncLedgerAgent(_Agent):
         return await content if inspect.isawaitable(content) else content
 
 
-async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
+async def whole(work: Coroutine[Any, Any, _T]) -> _T:
     """Await something that must come to its end even when the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
     try:
@@ -288,4 +284,4 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
         raise
 
 
-__all__ = ["AsyncLedgerAgent", "Executor", "LedgerAgent", "Options", "Reply"]
+__all__ = ["AsyncLedgerAgent", "Executor", "LedgerAgent", "Options", "Reply", "whole"]

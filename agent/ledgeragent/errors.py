@@ -7,6 +7,7 @@ Callers catch `LedgerAgentError` or a branch of it; nothing of requests, wasmtim
     ├── DomainError         the parts of a domain disagree (carries every problem found)
     ├── LedgerError         a return that may not become a fact (caps, unknown call, already answered)
     ├── TicketError         a ticket that is spent, foreign or does not fit the call
+    ├── WiringError         an agent can reach something that would not be guarded: it does not start
     ├── SessionClosed       the session has ended (principal changed, host closed it)
     ├── SessionError        a session beyond this process cannot be gone on with: nothing of it is let through
     │   ├── SessionLost         never created, expired, evicted or ended
@@ -107,6 +108,10 @@ class LedgerError(LedgerAgentError):
 
 class TicketError(LedgerAgentError):
     """A ticket that is spent, foreign, or does not fit the call it is shown for."""
+
+
+class WiringError(LedgerAgentError):
+    """An agent can reach a tool, sub-agent or hand-over that would not be guarded: it does not start."""
 
 
 class SessionClosed(LedgerAgentError):

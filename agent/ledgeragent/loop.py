@@ -21,7 +21,7 @@ from ledgeragent.errors import BadInput, LedgerError, RecordError, TicketError
 from ledgeragent.feedback import USER_FAILURE
 from ledgeragent.jsonio import canonical, copied, parse
 from ledgeragent.model import Definition, Generation, Message, ProposedCall, Usage
-from ledgeragent.session import Call, Review, Session, Ticket
+from ledgeragent.session import Call, Review, Session, Ticket, ToolRefused
 from ledgeragent.view import LedgerView, Rendered
 
 Mode = Literal["same-turn", "one-call"]
@@ -214,7 +214,7 @@ class Loop:
         # Not before: calls that nothing can answer any more would make every later request invalid.
         self._append(_assistant(generation.content, calls))
         self._order = [call.call_id for call in calls]
-        sorted_out = [self._sorted_out(call, reviews.get(call.call_id)) for call in calls]
+        sorted_out = [sort_out(call, reviews.get(call.call_id)) for call in calls]
         admitted = tuple(one for one in sorted_out if isinstance(one, Admitted))
         rejected = tuple(one for one in sorted_out if isinstance(one, Rejected))
         self._open = {one.call_id: one for one in admitted}
@@ -238,17 +238,6 @@ class Loop:
         text = _for_user(rejected)
         self._append({"role": "assistant", "content": text})
         return self._step("reply", generation, admitted, rejected, reviews, text=text, ended="revisions")
-
-    def _sorted_out(self, call: Call, review: Review | None) -> Admitted | Rejected:
-        arguments = _arguments(call)
-        if review is None and isinstance(arguments, str):
-            return Rejected(call, f"{call.tool} was not executed: {arguments}", None)
-        if review is None:
-            return Admitted(call.call_id, call.tool, cast(dict[str, Any], arguments), None)
-        if review.ticket is None:
-            malformed = f"\n{arguments}" if isinstance(arguments, str) else ""
-            return Rejected(call, review.message + malformed, review)
-        return Admitted(call.call_id, call.tool, parse(review.ticket.arguments, what="arguments"), review.ticket)
 
     # Running ----------------------------------------------------------------------------------------------------
 
@@ -295,10 +284,10 @@ class Loop:
         if call.call_id not in self._started:
             raise LedgerError("this call was not started")
         issued = self._started.pop(call.call_id)
-        value = content if isinstance(content, str) else to_jsonable_python(content, fallback=str)
+        value = plain(content)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if outcome == "uncertain" and call.ticket is not None:
-            text = f"{call.tool} gave no definite answer and may have been carried out: {text}. Check before you go on."
+            text = doubtful(call.tool, text)
         try:
             if call.ticket is not None:
                 self.session.report(call.ticket, outcome, value)
@@ -365,6 +354,48 @@ class Loop:
         view_bytes = asked.view.size if asked is not None and asked.view is not None else 0
         tokens = _share(generation.usage, view_bytes, asked.size) if asked is not None else None
         return Step(following, text, generation, admitted, rejected, reviews, view_bytes, tokens, ended)
+
+
+def sort_out(call: Call, review: Review | None) -> Admitted | Rejected:
+    """What becomes of a proposed call.
+
+    Args:
+        call: as the model proposed it, its arguments as text.
+        review: what the gate said, or None for what changes nothing.
+    """
+    arguments = _arguments(call)
+    if review is None and isinstance(arguments, str):
+        return Rejected(call, f"{call.tool} was not executed: {arguments}", None)
+    if review is None:
+        return Admitted(call.call_id, call.tool, cast(dict[str, Any], arguments), None)
+    if review.ticket is None:
+        malformed = f"\n{arguments}" if isinstance(arguments, str) else ""
+        return Rejected(call, review.message + malformed, review)
+    return Admitted(call.call_id, call.tool, parse(review.ticket.arguments, what="arguments"), review.ticket)
+
+
+def plain(content: Any) -> Any:
+    """What a tool returned as a JSON value: models and dataclasses taken apart, anything else as text."""
+    return content if isinstance(content, str) else to_jsonable_python(content, fallback=str)
+
+
+def outcome_of(error: BaseException, *, write: bool) -> tuple[str, ToolOutcome]:
+    """What a call came to whose tool raised this, and the words for it.
+
+    Args:
+        error: what the tool raised.
+        write: whether the call may change the environment.
+    """
+    if isinstance(error, ToolRefused):
+        return f"Error: {error}", "refused"
+    if not write:
+        return f"Error: {str(error) or type(error).__name__}", "refused"
+    return f"{type(error).__name__}: {error}", "uncertain"
+
+
+def doubtful(tool: str, text: str) -> str:
+    """What the model reads about a write that may have run."""
+    return f"{tool} gave no definite answer and may have been carried out: {text}. Check before you go on."
 
 
 def _assistant(content: str, calls: Sequence[Call]) -> Message:

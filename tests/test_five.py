@@ -1,0 +1,51 @@
+"""The five conversations themselves: a bare session and the agent of our own judge and record them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ledgeragent.agent import LedgerAgent, Options
+from ledgeragent.domain import Domain
+from ledgeragent.gate import Gate
+from support import five
+from support.scripted_model import ScriptedModel, calls, says
+
+pytest_plugins = ["support.fixtures"]
+
+
+@pytest.fixture(params=five.FIVE, ids=five.NAMES)
+def table(request: pytest.FixtureRequest, gate: Gate, retail_domain: Domain, tmp_path: Path) -> Iterator[five.Table]:
+    conversation: five.Conversation = request.param
+    if not conversation.engine_down:
+        yield five.laid(conversation, gate, tmp_path / "record.jsonl")
+        return
+    with five.nobody(retail_domain) as down:
+        yield five.laid(conversation, down, tmp_path / "record.jsonl")
+
+
+def test_the_agent_of_our_own_comes_to_the_same(table: five.Table, tmp_path: Path) -> None:
+    answers = [calls((step.tool, step.arguments)) for step in table.conversation.steps]
+    agent = LedgerAgent(
+        ScriptedModel(*answers, says("Done.")),
+        table.shop.tools,
+        table.session.gate,
+        now=table.shop.now,
+        options=Options(mode="same-turn"),
+        session=table.session,
+        executor=lambda call, arguments: table.run(call.tool, arguments),
+    )
+    agent.send("Go on.")
+    read = [message["content"] for message in agent.history if message["role"] == "tool"]
+    table.check(read, tmp_path)
+
+
+def test_a_record_of_another_conversation_is_another(gate: Gate, tmp_path: Path) -> None:
+    records = [
+        five.normal(five.driven(one, gate, tmp_path / f"{number}.jsonl").record)
+        for number, one in enumerate(five.FIVE)
+        if not one.engine_down
+    ]
+    assert all(one not in records[:number] for number, one in enumerate(records))
