@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from ledgeragent.agent import LedgerAgent, Options
-from ledgeragent.domain import Domain
 from ledgeragent.gate import Gate
 from support import five
 from support.scripted_model import ScriptedModel, calls, says
 
 pytest_plugins = ["support.fixtures"]
-
-
-@pytest.fixture(params=five.FIVE, ids=five.NAMES)
-def table(request: pytest.FixtureRequest, gate: Gate, retail_domain: Domain, tmp_path: Path) -> Iterator[five.Table]:
-    conversation: five.Conversation = request.param
-    if not conversation.engine_down:
-        yield five.laid(conversation, gate, tmp_path / "record.jsonl")
-        return
-    with five.nobody(retail_domain) as down:
-        yield five.laid(conversation, down, tmp_path / "record.jsonl")
 
 
 def test_the_agent_of_our_own_comes_to_the_same(table: five.Table, tmp_path: Path) -> None:

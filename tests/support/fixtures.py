@@ -11,7 +11,7 @@ from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.gate import Gate
 from ledgeragent.session import Session
-from support import otel, retail, toy
+from support import five, otel, retail, toy
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +43,15 @@ def sinks() -> Iterator[otel.Sinks]:
     """What telemetry tells during a test."""
     with otel.listening() as sinks:
         yield sinks
+
+
+@pytest.fixture(params=five.FIVE, ids=five.NAMES)
+def table(request: pytest.FixtureRequest, gate: Gate, retail_domain: Domain, tmp_path: Path) -> Iterator[five.Table]:
+    """Each of the five conversations, about to begin."""
+    conversation: five.Conversation = request.param
+    record = tmp_path / "record.jsonl"
+    if not conversation.engine_down:
+        yield five.laid(conversation, gate, record)
+        return
+    with five.nobody(retail_domain) as down:
+        yield five.laid(conversation, down, record)

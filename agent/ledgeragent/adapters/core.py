@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -380,10 +380,11 @@ def _now() -> Future[None]:
 def apart(work: Coroutine[Any, Any, _T]) -> _T:
     """Run a coroutine to its end on an event loop of its own, whether or not one is running here."""
     done: Future[_T] = Future()
+    context = copy_context()
 
     def run() -> None:
         try:
-            done.set_result(asyncio.run(work))
+            done.set_result(context.run(asyncio.run, work))
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             done.set_exception(error)
 
