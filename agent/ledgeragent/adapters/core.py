@@ -93,24 +93,15 @@ class Canary:
 class Guard:
     """Guards the calls of one conversation. May be used from any thread and any event loop."""
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        view_bytes: int = DEFAULT_BYTES,
-        passes: tuple[type[BaseException], ...] = (),
-    ) -> None:
+    def __init__(self, session: Session, *, view_bytes: int = DEFAULT_BYTES) -> None:
         """Guard a conversation.
 
         Args:
             session: the conversation's, with the gate that judges.
             view_bytes: size budget of the ledger's text.
-            passes: exceptions of the framework's own that a tool may raise to steer it; they count as any other for the
-                outcome, and are raised on.
         """
         self.session = session
         self._view = LedgerView(session.ledger, view_bytes)
-        self._passes = passes
         self._lock = threading.Lock()
         self._judging = _Queue()
         self._writes = _Queue()
@@ -200,7 +191,14 @@ class Guard:
 
     # The tool ---------------------------------------------------------------------------------------------------
 
-    def execute(self, tool: str, call_id: str, run: Callable[[dict[str, Any]], Any]) -> Returned:
+    def execute(
+        self,
+        tool: str,
+        call_id: str,
+        run: Callable[[dict[str, Any]], Any],
+        *,
+        passes: tuple[type[BaseException], ...] = (),
+    ) -> Returned:
         """Run an admitted call; the wrapped tool's own code does.
 
         Args:
@@ -208,6 +206,8 @@ class Guard:
             call_id: of the admitted call.
             run: called with the judged arguments. `ToolRefused` means a definite no; for a write anything else that it
                 raises means that it may have run.
+            passes: the framework's own exceptions that a tool may raise to steer it; for the outcome they count as any
+                other, and are raised on.
 
         Raises:
             TicketError: when no such call was admitted, or it ran already: the guard was gone around.
@@ -223,10 +223,17 @@ class Guard:
             try:
                 content = run(running.arguments)
             except BaseException as error:  # noqa: BLE001 - raised on where it is no outcome
-                return self._failed(running, error)
+                return self._failed(running, error, passes)
             return self._ended(running, content, "executed")
 
-    async def aexecute(self, tool: str, call_id: str, run: Callable[[dict[str, Any]], Awaitable[Any]]) -> Returned:
+    async def aexecute(
+        self,
+        tool: str,
+        call_id: str,
+        run: Callable[[dict[str, Any]], Awaitable[Any]],
+        *,
+        passes: tuple[type[BaseException], ...] = (),
+    ) -> Returned:
         """As `execute`, awaited."""
         call = self._take(tool, call_id)
         with self._under_way(call) as turn:
@@ -237,7 +244,7 @@ class Guard:
             try:
                 content = await run(running.arguments)
             except BaseException as error:  # noqa: BLE001 - raised on where it is no outcome
-                return await whole(asyncio.to_thread(self._failed, running, error))
+                return await whole(asyncio.to_thread(self._failed, running, error, passes))
             return await whole(asyncio.to_thread(self._ended, running, content, "executed"))
 
     def _take(self, tool: str, call_id: str) -> Admitted:
@@ -277,10 +284,10 @@ class Guard:
             self._withhold(call)
             return Returned(f"{call.tool} was not executed: {problem}", "withheld")
 
-    def _failed(self, running: _Running, error: BaseException) -> Returned:
+    def _failed(self, running: _Running, error: BaseException, passes: tuple[type[BaseException], ...]) -> Returned:
         text, outcome = outcome_of(error, write=running.call.ticket is not None)
         returned = self._ended(running, text, outcome)
-        if isinstance(error, self._passes) or not isinstance(error, Exception):
+        if isinstance(error, passes) or not isinstance(error, Exception):
             raise error
         return returned
 
@@ -326,6 +333,7 @@ class Guard:
 
         Raises:
             LedgerError: when calls are under way.
+            WiringError: for whatever is raised meanwhile.
         """
         with self._lock:
             if self._canary is not None or self._admitted:
@@ -333,6 +341,11 @@ class Guard:
             self._canary = canary = Canary()
         try:
             yield canary
+        except WiringError:
+            raise
+        except Exception as error:
+            canary.check({CANARY: canary.word})
+            raise WiringError(f"canary calls were not carried out: {type(error).__name__}: {error}") from error
         finally:
             self._canary = None
 

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from typing import Any, Final, get_type_hints
 
 from ledgeragent.adapters.core import Call, Guard, Rejected, apart
-from ledgeragent.errors import TicketError, WiringError
+from ledgeragent.errors import TicketError
 
 _GUARD: Final[ContextVar[Guard | None]] = ContextVar("ledgeragent_conversation", default=None)
 
@@ -87,11 +87,8 @@ def conversation(guard: Guard, dispatch: Callable[[str, dict[str, Any]], Any], t
 
 
 def _asked(dispatch: Callable[[str, dict[str, Any]], Any], name: str) -> str:
-    try:
-        answer = dispatch(name, {})
-        return str(apart(answer) if inspect.iscoroutine(answer) else answer)
-    except Exception as error:
-        raise WiringError(f"the loop's dispatch failed on a canary call of {name}: {type(error).__name__}") from error
+    answer = dispatch(name, {})
+    return str(apart(answer) if inspect.iscoroutine(answer) else answer)
 
 
 def _guard(name: str) -> Guard:

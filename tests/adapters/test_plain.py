@@ -98,7 +98,7 @@ def test_within_one_it_answers_with_its_return_or_with_the_reason(session: Sessi
 
 def test_a_function_that_is_not_guarded_stops_the_start(session: Session) -> None:
     with (
-        pytest.raises(WiringError, match="dispatch failed on a canary call of get_order_details: TypeError"),
+        pytest.raises(WiringError, match="canary calls were not carried out: TypeError: get_order_details"),
         conversation(Guard(session), call, ["cancel_pending_order", "get_order_details"]),
     ):
         pass

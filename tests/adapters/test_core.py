@@ -164,11 +164,12 @@ class Steers(Exception):
 
 
 @pytest.mark.parametrize("error", [Steers(), KeyboardInterrupt()])
-def test_what_steers_the_framework_is_raised_on_after_it_counted(session: Session, error: BaseException) -> None:
-    guard = Guard(session, passes=(Steers,))
+def test_what_steers_the_framework_is_raised_on_after_it_counted(
+    guard: Guard, session: Session, error: BaseException
+) -> None:
     admitted(guard, CANCEL)
     with pytest.raises(type(error)):
-        guard.execute(CANCEL.tool, "one", stops(error))
+        guard.execute(CANCEL.tool, "one", stops(error), passes=(Steers,))
     assert retail.history(session) == [(CANCEL.tool, "uncertain")]
 
 
@@ -306,6 +307,14 @@ def test_a_canary_that_reaches_an_executor_or_is_answered_by_another_is_an_error
         canary.check({CANCEL.tool: "Order #W1 is cancelled.", MOVE.tool: canary.word})
     with pytest.raises(WiringError, match="any tool"):
         canary.check({})
+
+
+def test_what_is_raised_meanwhile_is_a_wiring_that_is_not_proved(guard: Guard) -> None:
+    with pytest.raises(WiringError, match="canary calls were not carried out: ZeroDivisionError"), guard.canary():
+        asyncio.run(_divides())
+    with pytest.raises(WiringError, match="reached the executor of cancel_pending_order"), guard.canary():
+        guard.execute(CANCEL.tool, "one", done)
+    admitted(guard, CANCEL)
 
 
 def test_no_canary_flies_while_calls_are_under_way(guard: Guard) -> None:
