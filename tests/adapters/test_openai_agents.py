@@ -128,7 +128,9 @@ def test_calls_of_one_message_see_each_other_as_siblings_and_run_in_its_order(se
     move, back, cancel = retail.move(), retail.give_back(), retail.cancel()
     proposed = [(call.tool, call.arguments) for call in (move, back, cancel)]
     agent = guarded(agent_of(lambda name, _: ran.append(name), *(name for name, _ in proposed)), Guard(session))
+    before = session.turn
     play(agent, *proposed)
+    assert session.turn == before + 1
     assert ran == [name for name, _ in proposed]
     assert retail.history(session) == [(name, "executed") for name, _ in proposed]
 
