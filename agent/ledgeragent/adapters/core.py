@@ -327,6 +327,11 @@ class Guard:
                 f"Declare them in its tools.json, or do not give them to the agent"
             )
 
+    @property
+    def on_trial(self) -> bool:
+        """Whether a canary is under way."""
+        return self._canary is not None
+
     @contextmanager
     def canary(self) -> Iterator[Canary]:
         """Try the wiring: while it lasts every call is refused and no tool runs. Nothing reaches session or record.
