@@ -22,11 +22,14 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.native_tools import WebSearchTool
 from pydantic_ai.output import TextOutput, ToolOutput
 from pydantic_ai.tools import RunContext, Tool, ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
+from pydantic_ai.toolsets import CombinedToolset, ExternalToolset, FunctionToolset
 
 from ledgeragent.adapters.core import Guard
 from ledgeragent.adapters.pydantic_ai import guarded
+from ledgeragent.contracts import DecisionRecord
 from ledgeragent.errors import SessionClosed, WiringError
+from ledgeragent.gate import Gate
+from ledgeragent.records import JsonlRecorder, read_records
 from ledgeragent.session import Session, ToolRefused
 from support import five, retail
 
@@ -126,8 +129,8 @@ def done(name: str, arguments: dict[str, Any]) -> str:
 
 def play(session: Session, tools: list[Any], *proposed: tuple[str, Any], **about: Any) -> list[str]:
     """One message with these calls, then words."""
-    agent = guarded(Agent(FunctionModel(Script(says(*proposed), DONE)), tools=tools, **about), Guard(session))
-    return read(asyncio.run(agent.run("Go on.")).all_messages())
+    agent: Agent[Any, Any] = Agent(FunctionModel(Script(says(*proposed), DONE)), tools=tools, **about)
+    return read(asyncio.run(guarded(agent, Guard(session)).run("Go on.")).all_messages())
 
 
 def test_calls_of_one_message_see_each_other_as_siblings_and_run_in_its_order(session: Session) -> None:
@@ -229,6 +232,40 @@ def test_a_call_after_a_persons_approval_is_judged_as_it_then_stands(session: Se
     assert retail.history(session) == [("cancel_pending_order", "executed")]
 
 
+def test_a_call_that_waits_for_a_person_is_no_sibling_of_the_others(session: Session) -> None:
+    move = (retail.move().tool, retail.move().arguments)
+    tools = [tool_of(CANCEL[0], done, requires_approval=True), tool_of(move[0], done)]
+    play(session, tools, CANCEL, move, output_type=[str, DeferredToolRequests])
+    assert retail.history(session) == [(move[0], "executed")]
+
+
+def test_what_ran_before_a_person_was_asked_is_not_judged_again(gate: Gate, tmp_path: Path) -> None:
+    session = retail.desk(gate, recorder=JsonlRecorder(tmp_path / "record.jsonl"))
+    move = (retail.move().tool, retail.move().arguments)
+    asked: list[str] = []
+
+    def asks_once(name: str, arguments: dict[str, Any]) -> str:
+        if not asked:
+            asked.append(name)
+            raise ApprovalRequired
+        return "done"
+
+    model = FunctionModel(Script(says(move, CANCEL), DONE))
+    tools = [tool_of(move[0], done), tool_of(CANCEL[0], asks_once)]
+    agent: Agent[Any, Any] = Agent(model, tools=tools, output_type=[str, DeferredToolRequests])
+
+    async def both() -> None:
+        first = await guarded(agent, Guard(session)).run("Go on.")
+        results = DeferredToolResults(approvals={"c1": ToolApproved()})
+        elsewhere = guarded(agent, Guard(session))
+        await elsewhere.run(message_history=first.all_messages(), deferred_tool_results=results)
+
+    asyncio.run(both())
+    records = read_records(tmp_path / "record.jsonl")
+    judged = [one.input.action.tool for one in records if isinstance(one, DecisionRecord)]
+    assert judged == [move[0], CANCEL[0], CANCEL[0]]
+
+
 def test_a_person_who_changes_the_arguments_changes_what_is_judged(session: Session) -> None:
     model = FunctionModel(Script(says(CANCEL), DONE))
     agent: Agent[Any, Any] = Agent(model, output_type=[str, DeferredToolRequests])
@@ -263,9 +300,17 @@ class Answers(AbstractCapability[Any]):
         return "Fine."
 
 
+class Adds(AbstractCapability[Any]):
+    """A capability that puts a tool beside the agent's."""
+
+    def get_wrapper_toolset(self, toolset: Any) -> Any:
+        return CombinedToolset([toolset, FunctionToolset([tool_of("drop_table", done)])])
+
+
 @pytest.mark.parametrize(
     ("about", "reason"),
     [
+        ({"capabilities": [Adds()]}, "does not declare drop_table"),
         ({"tools": [tool_of("drop_table", done)]}, "does not declare drop_table"),
         ({"toolsets": [ExternalToolset([ToolDefinition(name=READ[0])])]}, "runs elsewhere, after the run has ended"),
         ({"capabilities": [NativeTool(WebSearchTool())]}, "web_search runs at the model's provider"),

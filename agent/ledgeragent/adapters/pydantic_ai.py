@@ -94,10 +94,8 @@ class _Hook(AbstractCapability[Any]):  # type: ignore[misc]
         native = request_context.model_request_parameters.native_tools
         if native:
             raise WiringError(f"{native[0].kind} runs at the model's provider: nothing guards it")
-        if not self.view:
-            return request_context
-        ledger = ModelRequest([UserPromptPart(self.guard.ledger_text())])
-        return replace(request_context, messages=[*request_context.messages, ledger])
+        ledger = [ModelRequest([UserPromptPart(self.guard.ledger_text())])] if self.view else []
+        return replace(request_context, messages=[*request_context.messages, *ledger])
 
 
 @dataclass
