@@ -113,6 +113,15 @@ def test_admitted_calls_that_never_ran_are_withheld_with_the_next_message(guard:
         guard.execute(MOVE.tool, MOVE.call_id, done)
 
 
+def test_a_call_that_is_asked_about_again_before_it_ran_does_not_stand_in_its_own_way(
+    guard: Guard, session: Session
+) -> None:
+    for _ in range(2):
+        admitted(guard, CANCEL, CANCEL)
+    assert guard.execute(CANCEL.tool, "one", done).outcome == "executed"
+    assert retail.history(session) == [(CANCEL.tool, "executed")]
+
+
 def test_ids_that_come_twice_in_a_message_do_not_mix_its_calls_up(guard: Guard, session: Session) -> None:
     same = retail.give_back(call_id="one")
     admitted(guard, CANCEL, CANCEL, same)

@@ -145,12 +145,13 @@ class Guard:
             return await whole(asyncio.to_thread(self._judge, call, message))
 
     def _judge(self, call: Call, message: Sequence[Call]) -> _Answer:
+        with self._lock:
+            before = self._admitted.pop(call.call_id, None)
+        self._withhold(before)  # asked anew: what was admitted then did not run
         answer = self._answer(call, tuple(_as_text(one) for one in message))
         if isinstance(answer, Admitted):
             with self._lock:
-                before = self._admitted.pop(answer.call_id, None)
                 self._admitted[answer.call_id] = answer
-            self._withhold(before)
         return answer
 
     def _answer(self, call: Call, message: tuple[Call, ...]) -> _Answer:
