@@ -27,7 +27,10 @@ from pydantic import Field
 
 from ledgeragent.adapters.core import Guard
 from ledgeragent.adapters.google_adk import guarded
+from ledgeragent.contracts import DecisionRecord
 from ledgeragent.errors import SessionClosed, TicketError, WiringError
+from ledgeragent.gate import Gate
+from ledgeragent.records import JsonlRecorder, read_records
 from ledgeragent.session import Session, ToolRefused
 from support import five, retail
 
@@ -82,9 +85,9 @@ def agent_of(answers: list[Any], *tools: Any, name: str = "desk", **about: Any) 
 class Talk:
     """A conversation with an agent; `read` is what the model read in its calls' places."""
 
-    def __init__(self, agent: BaseAgent, mode: StreamingMode = StreamingMode.NONE) -> None:
+    def __init__(self, agent: BaseAgent, mode: StreamingMode = StreamingMode.NONE, goes_on: Talk | None = None) -> None:
         self.events: list[Any] = []
-        self._service = InMemorySessionService()
+        self._service = goes_on._service if goes_on is not None else InMemorySessionService()
         self._runner = Runner(app_name="desk", agent=agent, session_service=self._service, auto_create_session=True)
         self._config = RunConfig(streaming_mode=mode)
 
@@ -215,17 +218,44 @@ def asks_within(order_id: str, reason: str, tool_context: Any) -> Any:
 asks_within.__name__ = "cancel_pending_order"
 
 
+class Asks(AnyTool):
+    """A tool for which ADK asks a person."""
+
+    async def check_require_confirmation(self, args: dict[str, Any], tool_context: Any) -> bool:
+        return True
+
+
+def yes_to(talk: Talk) -> Part:
+    """A person's answer to what was asked."""
+    calls = [call for event in talk.events for call in event.get_function_calls()]
+    asked = next(call for call in calls if call.name == "adk_request_confirmation")
+    return Part(function_response=FunctionResponse(id=asked.id, name=asked.name, response={"confirmed": True}))
+
+
 @pytest.mark.parametrize(
-    "tool", [FunctionTool(cancel_pending_order, require_confirmation=True), FunctionTool(asks_within)]
+    "tool",
+    [
+        FunctionTool(cancel_pending_order, require_confirmation=True),
+        FunctionTool(asks_within),
+        Asks(CANCEL[0], lambda *_: "#W1 done"),
+    ],
 )
-def test_a_call_that_a_person_confirmed_is_judged_again(session: Session, tool: FunctionTool) -> None:
+def test_a_call_that_a_person_confirmed_is_judged_again(session: Session, tool: BaseTool) -> None:
     talk = Talk(guarded(agent_of([says(CANCEL), DONE, DONE], tool), Guard(session))).say()
-    asked = next(
-        call for event in talk.events for call in event.get_function_calls() if call.name == "adk_request_confirmation"
-    )
-    yes = FunctionResponse(id=asked.id, name=asked.name, response={"confirmed": True})
-    assert talk.say(Part(function_response=yes)).read[-1] == "#W1 done"
+    assert talk.say(yes_to(talk)).read[-1] == "#W1 done"
     assert retail.history(session) == [("cancel_pending_order", "executed")]
+
+
+def test_what_ran_before_a_person_was_asked_is_not_judged_again(gate: Gate, tmp_path: Path) -> None:
+    session = retail.desk(gate, recorder=JsonlRecorder(tmp_path / "record.jsonl"))
+    move = (retail.move().tool, retail.move().arguments)
+    agent = agent_of([says(move, CANCEL), DONE, DONE], AnyTool(move[0], done), Asks(CANCEL[0], done))
+    talk = Talk(guarded(agent, Guard(session))).say()
+    elsewhere = Talk(guarded(agent, Guard(session)), goes_on=talk)
+    assert elsewhere.say(yes_to(talk)).read == ["done"]
+    records = read_records(tmp_path / "record.jsonl")
+    judged = [one.input.action.tool for one in records if isinstance(one, DecisionRecord)]
+    assert judged == [move[0], CANCEL[0], CANCEL[0]]
 
 
 def test_the_model_sees_the_ledger_at_the_end_of_every_request_and_never_in_the_history(session: Session) -> None:
@@ -264,6 +294,15 @@ def test_an_agent_that_can_reach_what_cannot_be_guarded_does_not_start(
 ) -> None:
     with pytest.raises(WiringError, match=reason):
         guarded(agent, Guard(session))
+
+
+def test_the_models_callbacks_hear_nothing_of_the_trial(session: Session) -> None:
+    heard: list[Any] = []
+    agent = agent_of([DONE], AnyTool(CANCEL[0], done), before_model_callback=lambda **about: heard.append(about))
+    own = guarded(agent, Guard(session))
+    assert heard == []
+    Talk(own).say()
+    assert len(heard) == 1
 
 
 def test_nor_does_one_whose_dispatch_does_not_ask(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

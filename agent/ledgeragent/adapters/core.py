@@ -145,9 +145,7 @@ class Guard:
             return await whole(asyncio.to_thread(self._judge, call, message))
 
     def _judge(self, call: Call, message: Sequence[Call]) -> _Answer:
-        with self._lock:
-            before = self._admitted.pop(call.call_id, None)
-        self._withhold(before)  # asked anew: what was admitted then did not run
+        self.forgo(call.call_id)  # asked anew: what was admitted before did not run
         answer = self._answer(call, tuple(_as_text(one) for one in message))
         if isinstance(answer, Admitted):
             with self._lock:
@@ -170,6 +168,12 @@ class Guard:
         writes = [call for call in calls if self.session.domain.is_write(call.tool)]
         reviews = {review.call.call_id: review for review in self.session.review(writes)}
         return [sort_out(call, reviews.get(call.call_id)) for call in calls]
+
+    def forgo(self, call_id: str) -> None:
+        """An admitted call does not run now: it is withheld, and judged anew should it come again."""
+        with self._lock:
+            answer = self._admitted.pop(call_id, None)
+        self._withhold(answer)
 
     def give_up(self) -> None:
         """Admitted calls whose tools were never called are withheld: the framework went on without them."""

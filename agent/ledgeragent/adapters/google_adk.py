@@ -89,7 +89,10 @@ class _Gated(BaseTool):  # type: ignore[misc]
         return self._inner._get_declaration()
 
     async def check_require_confirmation(self, args: dict[str, Any], tool_context: ToolContext) -> bool:
-        return bool(await self._inner.check_require_confirmation(args, tool_context))
+        asks = await self._inner.check_require_confirmation(args, tool_context) is True
+        if asks and tool_context.tool_confirmation is None:
+            self._guard.forgo(tool_context.function_call_id or "")
+        return asks
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:  # noqa: ARG002 - its signature
         kept: list[Any] = []
