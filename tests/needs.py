@@ -5,6 +5,7 @@ On a developer's machine the test is skipped and says why; in CI, where `LEDGERA
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 import pytest
@@ -24,3 +25,15 @@ def need(present: object, what: str) -> None:
     if REQUIRED:
         pytest.fail(f"LEDGERAGENT_REQUIRE is set, but this is missing: {what}", pytrace=False)
     pytest.skip(f"missing: {what}", allow_module_level=True)
+
+
+def need_framework(module: str, extra: str) -> None:
+    """Go on when a framework is installed; else as `need`.
+
+    Args:
+        module: what is imported of it.
+        extra: the extra that has it, or "" for what needs none.
+    """
+    names = module.split(".")
+    parts = [".".join(names[: at + 1]) for at in range(len(names))]
+    need(all(importlib.util.find_spec(part) for part in parts), f"{module}; the extra `{extra}` has it")

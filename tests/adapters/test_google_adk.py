@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from needs import need
+from needs import need_framework
 
-need(importlib.util.find_spec("google.adk"), "google-adk; the extra `google-adk` has it")
+need_framework("google.adk", "google-adk")
 
 from google.adk.agents import BaseAgent, LlmAgent, RunConfig, SequentialAgent
 from google.adk.agents.run_config import StreamingMode

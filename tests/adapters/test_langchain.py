@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
-from needs import need
+from needs import need_framework
 
-need(importlib.util.find_spec("langchain"), "langchain; the extra `langchain` has it")
+need_framework("langchain", "langchain")
 
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
 from langchain_core.language_models import BaseChatModel

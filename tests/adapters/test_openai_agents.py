@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from needs import need
+from needs import need_framework
 
-need(importlib.util.find_spec("agents"), "openai-agents; the extra `openai-agents` has it")
+need_framework("agents", "openai-agents")
 
 from agents import (
     Agent,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from needs import need
+from needs import need_framework
 
 REPO = Path(__file__).resolve().parent.parent.parent
 PAGES = REPO / "docs" / "adapters"
@@ -27,7 +26,7 @@ def blocks(name: str, kind: str) -> list[str]:
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_the_code_of_a_page_runs_from_an_empty_folder_and_prints_what_it_says(name: str, tmp_path: Path) -> None:
     module = NEEDS.get(name, name.replace("-", "_"))
-    need(importlib.util.find_spec(module), f"{module}; the extra `{name}` has it")
+    need_framework(module, name)
     [code], [said] = blocks(name, "python"), blocks(name, "text")
     (tmp_path / "agent.py").write_text(code, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(REPO / "agent")}

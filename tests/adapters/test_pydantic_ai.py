@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from needs import need
+from needs import need_framework
 
-need(importlib.util.find_spec("pydantic_ai"), "pydantic-ai; the extra `pydantic-ai` has it")
+need_framework("pydantic_ai", "pydantic-ai")
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved
 from pydantic_ai.capabilities import AbstractCapability, NativeTool
