@@ -104,11 +104,15 @@ def test_a_call_that_was_edited_after_its_message_was_judged_is_judged_again(gua
     assert retail.history(session) == []
 
 
-def test_admitted_calls_that_never_ran_are_withheld_with_the_next_message(guard: Guard, session: Session) -> None:
+def test_admitted_calls_that_never_ran_are_withheld_with_the_next_message_and_come_too_late(
+    guard: Guard, session: Session
+) -> None:
     for call in (MOVE, CANCEL):
         admitted(guard, call, MOVE, CANCEL)
     guard.judge(READ, (READ,))
     assert retail.history(session) == []
+    late = guard.execute(MOVE.tool, MOVE.call_id, done)
+    assert (late.outcome, "went on without it" in late.text) == ("withheld", True)
     with pytest.raises(TicketError):
         guard.execute(MOVE.tool, MOVE.call_id, done)
 

@@ -156,6 +156,11 @@ def test_what_a_decorated_function_raises_is_its_outcome_and_not_its_return(
 _CANCEL = ("cancel_pending_order", CANCEL)
 
 
+def test_no_arguments_at_all_are_an_empty_object(session: Session) -> None:
+    proposed = ("list_all_product_types", "")
+    assert play(guarded(agent_of(done, "list_all_product_types"), Guard(session)), proposed) == ["done"]
+
+
 def test_the_tools_of_an_agent_it_hands_over_to_are_guarded_both_ways(session: Session) -> None:
     first = agent_of(done, "get_order_details")
     second = Agent("second", tools=[tool_of("cancel_pending_order", done)], handoffs=[first])

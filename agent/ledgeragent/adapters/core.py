@@ -108,6 +108,7 @@ class Guard:
         self._message: tuple[tuple[str, str, str], ...] = ()
         self._judged: dict[tuple[str, str, str], _Answer] = {}
         self._admitted: dict[str, Admitted] = {}
+        self._late: set[tuple[str, str]] = set()
         self._canary: Canary | None = None
 
     # Before a tool ----------------------------------------------------------------------------------------------
@@ -184,6 +185,7 @@ class Guard:
     def _withhold_all(self) -> None:
         with self._lock:
             left = (*self._judged.values(), *self._admitted.values())
+            self._late.update((call.call_id, call.tool) for call in self._admitted.values())
             self._judged.clear()
             self._admitted.clear()
         for answer in left:
@@ -220,6 +222,8 @@ class Guard:
             SessionClosed: when the session has ended.
         """
         call = self._take(tool, call_id)
+        if isinstance(call, Returned):
+            return call
         with self._under_way(call) as turn:
             turn.result()
             running = self._start(call)
@@ -241,6 +245,8 @@ class Guard:
     ) -> Returned:
         """As `execute`, awaited."""
         call = self._take(tool, call_id)
+        if isinstance(call, Returned):
+            return call
         with self._under_way(call) as turn:
             await asyncio.wrap_future(turn)
             running = await whole(asyncio.to_thread(self._start, call))
@@ -252,11 +258,14 @@ class Guard:
                 return await whole(asyncio.to_thread(self._failed, running, error, passes))
             return await whole(asyncio.to_thread(self._ended, running, content, "executed"))
 
-    def _take(self, tool: str, call_id: str) -> Admitted:
+    def _take(self, tool: str, call_id: str) -> Admitted | Returned:
         if self._canary is not None:
             self._canary.reached.append(tool)
         with self._lock:
             call = self._admitted.get(call_id)
+            if call is None and (call_id, tool) in self._late:  # agents side by side: another's message came between
+                self._late.discard((call_id, tool))
+                return Returned(f"{tool} was not executed: the conversation went on without it.", "withheld")
             if call is None or call.tool != tool:
                 raise TicketError(f"{tool} was called without having been judged: it runs only through its guard")
             return self._admitted.pop(call_id)

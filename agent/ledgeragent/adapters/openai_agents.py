@@ -118,7 +118,7 @@ class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Any, response: ModelResponse) -> None:
         self.message = [
-            Call(item.name, item.arguments, item.call_id)
+            Call(item.name, item.arguments or "{}", item.call_id)
             for item in response.output
             if getattr(item, "type", None) == "function_call"
         ]
@@ -134,7 +134,7 @@ def _gated(tool: FunctionTool, guard: Guard, hooks: _Hooks) -> FunctionTool:
     async def ask(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         at = data.context
         try:
-            answer = await guard.ajudge(Call(tool.name, at.tool_arguments, at.tool_call_id), hooks.message)
+            answer = await guard.ajudge(Call(tool.name, at.tool_arguments or "{}", at.tool_call_id), hooks.message)
         except LedgerAgentError as error:
             return ToolGuardrailFunctionOutput.raise_exception(error)
         if isinstance(answer, Rejected):
