@@ -243,25 +243,34 @@ def test_a_write_cancelled_while_it_waits_is_withheld_and_lets_the_next_one_in(g
     for call in calls:
         admitted(guard, call, *calls)
 
-    async def play() -> str:
+    async def play() -> list[str]:
         enough = asyncio.Event()
+        ran: list[str] = []
 
         async def waits(arguments: dict[str, Any]) -> str:
+            ran.append("first")
             await enough.wait()
             return "done"
 
+        async def follows(arguments: dict[str, Any]) -> str:
+            ran.append("third")
+            return "done"
+
         first = asyncio.create_task(guard.aexecute(CANCEL.tool, "one", waits))
-        second = asyncio.create_task(guard.aexecute("return_delivered_order_items", "back", waits))
+        second = asyncio.create_task(guard.aexecute("return_delivered_order_items", "back", follows))
         await asyncio.sleep(0)
         second.cancel()
         await asyncio.wait([second])
+        await guard.ajudge(retail.give_back(call_id="again"))
+        third = asyncio.create_task(guard.aexecute("return_delivered_order_items", "again", follows))
+        await asyncio.wait([third], timeout=0.1)
+        assert ran == ["first"]
         enough.set()
-        return (await first).outcome
+        assert ((await first).outcome, (await third).outcome) == ("executed", "executed")
+        return ran
 
-    assert asyncio.run(play()) == "executed"
-    assert retail.history(session) == [(CANCEL.tool, "executed")]
-    admitted(guard, retail.give_back(call_id="again"))
-    assert guard.execute("return_delivered_order_items", "again", done).outcome == "executed"
+    assert asyncio.run(play()) == ["first", "third"]
+    assert retail.history(session) == [(CANCEL.tool, "executed"), ("return_delivered_order_items", "executed")]
 
 
 def test_a_write_cancelled_while_it_runs_is_uncertain(guard: Guard, session: Session) -> None:
