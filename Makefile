@@ -8,7 +8,7 @@ WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test faults campaign opa compile compile-check rego regal mutants lint format bench evidence local-model \
-	wheel-check ci clean
+	wheel-check adapters-check ci clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -65,6 +65,9 @@ local-model: ## serve a small real model for trying things out (first: 1.1 GB to
 
 wheel-check: $(VENV)/test-ready ## install the wheel into an empty environment, run its demo and chats
 	@scripts/wheel-check $(BIN)/python "$$(scripts/python)"
+
+adapters-check: $(VENV)/test-ready ## follow the commands of every adapter's page in empty folders (installs five environments)
+	@scripts/adapters-check $(BIN)/python "$$(scripts/python)"
 
 ci: ## everything CI runs
 	@.ci/run
