@@ -41,6 +41,7 @@ from ledgeragent.cli_gates import (
     example,
 )
 from ledgeragent.cli_report import report
+from ledgeragent.cli_serve import serve
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import show
 from ledgeragent.engine import Engine, find_opa
@@ -309,6 +310,7 @@ def demo(
 app.command(epilog=example("ledgeragent chat --domain retail --script examples/chat/retail.jsonl"))(chat)
 app.command(epilog=example("ledgeragent collect --out decisions"))(collect)
 app.command(epilog=example("ledgeragent report talks.jsonl.gz records.jsonl -o report.html"))(report)
+app.command(epilog=example("ledgeragent serve --domain retail --record records.jsonl"))(serve)
 
 
 @app.command(epilog=example("ledgeragent policies --domain retail --format html > retail.html"))

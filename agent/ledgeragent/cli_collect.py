@@ -25,12 +25,17 @@ def collect(
     # The web server takes a moment to import, and no other command needs it.
     from ledgeragent.collector import TOKEN_VARIABLE, DecisionLog, serve
 
-    host, port = _address(listen)
+    host, port = address(listen)
     log = DecisionLog(out, max_bytes=rotate * _MEGABYTE)
     serve(log, token=os.environ.get(TOKEN_VARIABLE, ""), host=host, port=port)
 
 
-def _address(listen: str) -> tuple[str, int]:
+def address(listen: str) -> tuple[str, int]:
+    """Host and port of an option `--listen`.
+
+    Raises:
+        BadInput: for another form than host:port.
+    """
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise BadInput(f"--listen {listen[:80]!r}: write host:port, for example 127.0.0.1:9090")

@@ -97,11 +97,33 @@ class Gates:
             LedgerAgentError: when the engine or the domain cannot be used at all.
         """
         if name not in self._gates:
-            if name not in domains(self.schemas):
-                known = ", ".join(domains(self.schemas)) or "none"
-                raise BadInput(f"{place}: no domain {name[:80]!r} under {self.schemas} (there: {known})")
-            self._gates[name] = self._proved(name)
+            gate = self.unproved(name, place)
+            try:
+                gate.prove()
+            except BadInput as error:
+                raise Unproved(str(error)) from None
+            self._gates[name] = gate
         return self._gates[name]
+
+    def unproved(self, name: str, place: str) -> Gate:
+        """A new gate of a domain of which nothing was asked yet: it proves itself before its first decision.
+
+        Raises:
+            BadInput: when there is no such domain.
+            LedgerAgentError: when the engine or the domain cannot be used at all.
+        """
+        if name not in domains(self.schemas):
+            known = ", ".join(domains(self.schemas)) or "none"
+            raise BadInput(f"{place}: no domain {name[:80]!r} under {self.schemas} (there: {known})")
+        # A server has its own policies: there the proof alone holds them and the tools together.
+        rego = self.policies if self.policies.is_dir() and self.open().name != "opa" else None
+        return Gate(
+            Domain.load(name, schemas=self.schemas, rego=rego),
+            self.open(),
+            vectors=self.schemas / "vectors" / f"{name}.json",
+            pin=self.pin,
+            minimum=_minimum_of(self._minimum, name, domains(self.schemas)),
+        )
 
     def open(self) -> Engine:
         """The engine, opened once."""
@@ -129,22 +151,6 @@ class Gates:
             "floor": None if self.floor is None else read_floor(self.floor, known),
             "freeze": None if self.freeze is None else read_freeze(self.freeze, known),
         }
-
-    def _proved(self, name: str) -> Gate:
-        # A server has its own policies: there the proof alone holds them and the tools together.
-        rego = self.policies if self.policies.is_dir() and self.open().name != "opa" else None
-        gate = Gate(
-            Domain.load(name, schemas=self.schemas, rego=rego),
-            self.open(),
-            vectors=self.schemas / "vectors" / f"{name}.json",
-            pin=self.pin,
-            minimum=_minimum_of(self._minimum, name, domains(self.schemas)),
-        )
-        try:
-            gate.prove()
-        except BadInput as error:
-            raise Unproved(str(error)) from None
-        return gate
 
     def close(self) -> None:
         """Close the engine, if it was opened."""

@@ -575,6 +575,23 @@ class Session:
                 self._absorb_write(tool, held, content)
             self._keep()
 
+    def ticket(self, ticket_id: str) -> Ticket:
+        """The open ticket with this id, for a host that was given no more than the id.
+
+        Raises:
+            TicketError: when there is none: spent, withheld, or of another session.
+        """
+        with self._lock:
+            held = self._state.tickets.get(ticket_id)
+            if held is None:
+                raise TicketError("no open ticket has this id: it is spent, withheld, or of another session")
+            return held.ticket
+
+    def open_tickets(self) -> list[tuple[Ticket, bool]]:
+        """Tickets that were not reported yet, oldest first, and whether each was redeemed: its write may be running."""
+        with self._lock:
+            return [(held.ticket, held.running) for held in self._state.tickets.values()]
+
     def execute(self, ticket: Ticket, run: Callable[[str, dict[str, Any]], Any]) -> Any:
         """Redeem a ticket, run the tool and report, in one go.
 

@@ -157,7 +157,7 @@ class Sessions:
         return str(token_of(sealed, 1))
 
     @contextmanager
-    def turn(self, session_id: str, token: str | None, *, now: str) -> Iterator[Turn]:
+    def turn(self, session_id: str, token: str | None, *, now: str | None) -> Iterator[Turn]:
         """Serve one turn: `with sessions.turn(session_id, token, now=now) as turn:`, then keep `turn.token`.
 
         The session is saved whenever something leaves it that may be acted on, and at the end, also when the block
@@ -166,7 +166,7 @@ class Sessions:
         Args:
             session_id: whose.
             token: the one that the last turn gave; None gives up noticing that all of the store was rolled back.
-            now: the session's clock for this turn, RFC 3339 with an offset.
+            now: the session's clock for this turn, RFC 3339 with an offset; None leaves it where it is.
 
         Raises:
             SessionError: one of its branch, see there; nothing was let through that is not saved.
