@@ -15,7 +15,8 @@ from rich.markup import escape
 from ledgeragent import kit
 from ledgeragent.compile import Sources
 from ledgeragent.engine import find_opa
-from ledgeragent.kitcheck import check_folder, compile_folder
+from ledgeragent.errors import BadInput
+from ledgeragent.kitcheck import PARTS, check_folder, compile_folder
 from ledgeragent.toolsource import read_tools
 
 app = typer.Typer(help="Write a domain of your own: begin, compile, check.", no_args_is_help=True)
@@ -58,9 +59,23 @@ def compile_(folder: FolderArgument = Path()) -> None:
 
 
 @app.command(epilog="Example: [bold]ledgeragent domain check .[/bold]")
-def check(folder: FolderArgument = Path()) -> None:
+def check(
+    folder: FolderArgument = Path(),
+    only: Annotated[
+        list[str] | None, typer.Option(help=f"Look at this part only: {', '.join(PARTS)}; repeat it for more.")
+    ] = None,
+    require_opa: Annotated[
+        bool, typer.Option("--require-opa", help="What cannot be looked at for want of an `opa` is wrong: for CI.")
+    ] = False,
+) -> None:
     """Say everything that is wrong, with file and place; exit status 1 when there is something."""
-    found = check_folder(Sources.under(folder), find_opa())
+    unknown = sorted(set(only or ()) - set(PARTS))
+    if unknown:
+        raise BadInput(f"--only {unknown[0][:80]}: there is no such part; there are {', '.join(PARTS)}")
+    opa = find_opa()
+    if require_opa and opa is None:
+        raise BadInput("there is no `opa` on PATH, and --require-opa was given")
+    found = check_folder(Sources.under(folder), opa, only or PARTS)
     out = Console(highlight=False, soft_wrap=True)
     for line in found.done:
         out.print(f"[green]ok[/]      {escape(line)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,9 @@ from ledgeragent.lint import lint
 from ledgeragent.policies import check_name, domains
 
 UNDECIDED: Final = "undecided"
+PARTS: Final = ("files", "format", "types", "tests", "lint", "vectors")
+"""What can be looked at alone: the files and what is generated; `opa fmt`; `opa check`; `opa test` and coverage; the
+lint; the stated cases, the knock-out and the proof."""
 _TIMEOUT_S: Final = 300
 
 
@@ -88,12 +91,13 @@ def vector_texts(sources: Sources, opa: Path) -> dict[Path, str]:
     return files
 
 
-def check_folder(sources: Sources, opa: Path | None) -> Found:
-    """Look at everything.
+def check_folder(sources: Sources, opa: Path | None, parts: Collection[str] = PARTS) -> Found:
+    """Look at everything, or at some parts.
 
     Args:
         sources: the folders.
         opa: the `opa` to look with, or None.
+        parts: of `PARTS`.
     """
     found = Found()
     try:
@@ -101,22 +105,29 @@ def check_folder(sources: Sources, opa: Path | None) -> Found:
     except BadInput as error:
         found.problems.append(str(error))
         return found
-    loaded = [domain for name in names if (domain := _load(sources, name, found)) is not None]
-    _check_json(sources, found)
-    _check_shared(sources, found)
-    if len(loaded) == len(names):
-        _check_generated(sources, found)
-    for domain in loaded:
-        _check_undecided(sources, domain, found)
+    # What only OPA itself looks at does not need domains that load.
+    own = {"files", "lint", "vectors"} & set(parts)
+    loaded = [domain for name in names if own and (domain := _load(sources, name, found)) is not None]
+    if "files" in parts:
+        _check_files(sources, loaded, len(names), found)
     if opa is None:
         found.skipped += ["opa fmt, check and test, lint, the stated cases and the knock-out: there is no `opa` here"]
     else:
-        _check_with_opa(sources, opa, found)
+        _check_with_opa(sources, opa, found, parts)
         for domain in loaded:
-            _check_domain_with_opa(sources, domain, opa, found)
-    for domain in loaded:
+            _check_domain_with_opa(sources, domain, opa, found, parts)
+    for domain in loaded if "vectors" in parts else ():
         _check_vectors(sources, domain, opa, found)
     return found
+
+
+def _check_files(sources: Sources, loaded: Sequence[Domain], named: int, found: Found) -> None:
+    _check_json(sources, found)
+    _check_shared(sources, found)
+    if len(loaded) == named:
+        _check_generated(sources, found)
+    for domain in loaded:
+        _check_undecided(sources, domain, found)
 
 
 def _named_domains(sources: Sources) -> list[str]:
@@ -179,23 +190,42 @@ def _check_undecided(sources: Sources, domain: Domain, found: Found) -> None:
             )
 
 
-def _check_with_opa(sources: Sources, opa: Path, found: Found) -> None:
+def _check_with_opa(sources: Sources, opa: Path, found: Found, parts: Collection[str]) -> None:
+    for part, look in (("format", _check_format), ("types", _check_types), ("tests", _check_tests)):
+        if part in parts and not look(sources, opa, found):
+            return
+
+
+def _check_format(sources: Sources, opa: Path, found: Found) -> bool:
+    """Whether there is sense in going on; likewise below."""
     formatted = _opa(opa, sources, "fmt", "--list", sources.rego.name)
     if formatted.returncode and not formatted.stdout.strip():
         found.problems.append(f"opa fmt: {_said(formatted)}")
-        return
+        return False
     for name in formatted.stdout.split():
         found.problems.append(f"{sources.rego.parent / name}: is not formatted; run `opa fmt --write`")
+    if not formatted.stdout.strip():
+        found.done.append("opa fmt")
+    return True
+
+
+def _check_types(sources: Sources, opa: Path, found: Found) -> bool:
     checked = _opa(opa, sources, "check", "--strict", "--schema", sources.schemas.name, sources.rego.name)
     if checked.returncode:
         found.problems.append(f"opa check: {_said(checked)}")
-        return
+        return False
+    found.done.append("opa check")
+    return True
+
+
+def _check_tests(sources: Sources, opa: Path, found: Found) -> bool:
     tested = _opa(opa, sources, "test", "--fail-on-empty", sources.rego.name)
     if tested.returncode:
         found.problems.append(f"opa test: {_said(tested)}")
-        return
-    found.done.append(f"opa fmt and check; opa test: {tested.stdout.strip().splitlines()[-1]}")
+        return False
+    found.done.append(f"opa test: {tested.stdout.strip().splitlines()[-1]}")
     _check_coverage(sources, opa, found)
+    return True
 
 
 def _check_coverage(sources: Sources, opa: Path, found: Found) -> None:
@@ -217,9 +247,11 @@ def _is_shared(sources: Sources, name: str) -> bool:
     return name.startswith(tuple(f"{sources.rego.name}/ledgeragent/{one}/" for one in ("gate", "common")))
 
 
-def _check_domain_with_opa(sources: Sources, domain: Domain, opa: Path, found: Found) -> None:
-    _run(f"lint of {domain.name}", lambda: lint(sources.rego, sources.schemas, domain.name, opa), found)
-    _run(f"the stated cases of {domain.name}", lambda: _case_problems(sources, domain, opa), found)
+def _check_domain_with_opa(sources: Sources, domain: Domain, opa: Path, found: Found, parts: Collection[str]) -> None:
+    if "lint" in parts:
+        _run(f"lint of {domain.name}", lambda: lint(sources.rego, sources.schemas, domain.name, opa), found)
+    if "vectors" in parts:
+        _run(f"the stated cases of {domain.name}", lambda: _case_problems(sources, domain, opa), found)
 
 
 def _run(what: str, problems: Callable[[], Iterable[str]], found: Found) -> None:

@@ -53,7 +53,9 @@ def test_the_example_that_was_made_with_the_guide_has_no_problem(folder: Path, o
     found = check_folder(Sources.under(folder), opa_binary)
     assert (found.problems, found.skipped) == ([], [])
     assert [line.split(": ")[0] for line in found.done[1:]] == [
-        "opa fmt and check; opa test",
+        "opa fmt",
+        "opa check",
+        "opa test",
         "every line of the policies is reached by a test",
         "lint of deployments",
         "the stated cases of deployments",
