@@ -628,8 +628,8 @@ def test_every_route_is_in_the_document_and_nothing_else(gate: Gate) -> None:
 # The command ------------------------------------------------------------------------------------------------------
 
 
-def command(*options: str, token: str | None = None) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEDGERAGENT_S")}
+def command(*options: str, token: str | None = None, **environment: str) -> subprocess.Popen[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEDGERAGENT_S")} | environment
     return subprocess.Popen(
         [sys.executable, "-m", "ledgeragent", "serve", "--domain", "retail", "--engine", "embedded", *options],
         env=kept | ({http.TOKEN_VARIABLE: token} if token is not None else {}),
@@ -638,8 +638,8 @@ def command(*options: str, token: str | None = None) -> subprocess.Popen[str]:
     )
 
 
-def started(request: pytest.FixtureRequest, *options: str) -> tuple[subprocess.Popen[str], Client]:
-    process = command("--listen", "127.0.0.1:0", *options, token=TOKEN)
+def started(request: pytest.FixtureRequest, *options: str, **environment: str) -> tuple[subprocess.Popen[str], Client]:
+    process = command("--listen", "127.0.0.1:0", *options, token=TOKEN, **environment)
     assert process.stderr is not None
     request.addfinalizer(process.stderr.close)
     request.addfinalizer(process.wait)

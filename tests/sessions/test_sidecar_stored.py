@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -84,6 +85,24 @@ def test_a_ticket_of_one_replica_is_redeemed_at_the_other_once(two: tuple[Client
     assert other.post("outcomes", ticket=review["ticket"], outcome="executed").code == "ticket.refused"
     assert other.client.ask("DELETE", talk.path).status == 200
     assert talk.client.get(talk.path).code == "session.lost"
+
+
+def test_the_command_goes_on_with_a_session_after_it_was_started_again(
+    redis: Redis, shared_redis: RedisServer, request: pytest.FixtureRequest
+) -> None:
+    from test_sidecar import started
+
+    stored = {
+        "LEDGERAGENT_SESSIONS_URL": shared_redis.url,
+        "LEDGERAGENT_SESSIONS_KEYS": f"{KEY.hex()},{bytes(32).hex()}",
+    }
+    process, client = started(request, "--sessions", "redis", **stored)
+    talk = learned(client.open())
+    review = talk.review("cancel_pending_order", CANCEL)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    _, again = started(request, "--sessions", "redis", **stored)
+    assert elsewhere(talk, again).run(review)["arguments"] == CANCEL
 
 
 def test_a_store_that_went_back_is_noticed_by_whoever_saw_more(redis: Redis, two: tuple[Client, Client]) -> None:
