@@ -187,6 +187,10 @@ def _profile_read(session: Session) -> None:
     retail.read_profile(session)
 
 
+def _profile_shown(session: Session) -> None:
+    session.shown({"document": [retail.PROFILE]})
+
+
 def _profile_failed(session: Session) -> None:
     look_up(session, "get_user_details", {"user_id": USER}, retail.PROFILE, error=True)
 
@@ -218,6 +222,7 @@ def _profile_from_a_write(session: Session) -> None:
     "how",
     [
         _profile_read,
+        _profile_shown,
         _profile_failed,
         _profile_cut_off,
         _profile_late_in_a_long_return,

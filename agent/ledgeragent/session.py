@@ -342,6 +342,16 @@ class Session:
             self._remember(content)
             return observation
 
+    def shown(self, content: Any) -> None:
+        """The model sees something that no issued call returned (a document, a prompt): no fact, but from now on no
+        authentication read takes it for the customer's own knowledge.
+
+        Args:
+            content: the text, or a JSON value.
+        """
+        with self._lock:
+            self._remember(content)
+
     def _observed(self, call: IssuedCall, content: Any, error: bool) -> Observation:
         tool = self.domain.tools[call.tool]
         if error or self._reads_as_failure(content) or not isinstance(tool, ReadTool):
