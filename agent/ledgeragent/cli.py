@@ -42,6 +42,7 @@ from ledgeragent.cli_gates import (
 )
 from ledgeragent.cli_report import report
 from ledgeragent.cli_serve import serve
+from ledgeragent.cli_proxy import mcp_proxy
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import show
 from ledgeragent.engine import Engine, find_opa
@@ -311,6 +312,7 @@ app.command(epilog=example("ledgeragent chat --domain retail --script examples/c
 app.command(epilog=example("ledgeragent collect --out decisions"))(collect)
 app.command(epilog=example("ledgeragent report talks.jsonl.gz records.jsonl -o report.html"))(report)
 app.command(epilog=example("ledgeragent serve --domain retail --record records.jsonl"))(serve)
+app.command(name="mcp-proxy", epilog=example("ledgeragent mcp-proxy --domain . -- npx some-mcp-server"))(mcp_proxy)
 
 
 @app.command(epilog=example("ledgeragent policies --domain retail --format html > retail.html"))

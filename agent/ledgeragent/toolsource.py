@@ -91,14 +91,23 @@ def _definitions(document: Any, source: str) -> list[Definition]:
         found = found[key] if isinstance(found, dict) and key in found else found
     if not isinstance(found, list) or not found:
         raise BadInput(f"{source} holds no tools: an array of tool definitions, or an object with `tools`, is expected")
-    definitions = [_definition(one, f"{source}: tool {number}") for number, one in enumerate(found)]
+    definitions = [read_definition(one, f"{source}: tool {number}") for number, one in enumerate(found)]
     names = [one.name for one in definitions]
     for twice in sorted({name for name in names if names.count(name) > 1}):
         raise BadInput(f"{source} defines {twice} twice; keep one")
     return definitions
 
 
-def _definition(tool: Any, place: str) -> Definition:
+def read_definition(tool: Any, place: str) -> Definition:
+    """Read one tool definition, an OpenAI tool or one of MCP's.
+
+    Args:
+        tool: the definition.
+        place: where it stands, for the error message.
+
+    Raises:
+        BadInput: when it is none.
+    """
     body = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(body, dict):
         raise BadInput(f"{place} is not a tool definition: an object is expected")
