@@ -257,6 +257,36 @@ def test_a_write_that_the_server_calls_an_error_may_have_run(gate: Gate, shop: S
     assert outcomes(recorder.path) == ["uncertain"]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        wire.error(0, -32602, "bad arguments"),
+        wire.result(0, {"task": {"taskId": "t-1", "status": "working"}}),
+    ],
+    ids=["an error of the protocol", "a task"],
+)
+def test_what_is_no_tool_result_says_nothing_definite_about_a_write(answer: wire.Answer) -> None:
+    assert not wire.is_tool_result(answer)
+
+
+def test_a_write_that_ends_in_an_error_of_the_protocol_is_uncertain(gate: Gate, shop: Shop, tmp_path: Path) -> None:
+    async def refuses(_: Any) -> str:
+        raise MCPError(-32602, "bad arguments")
+
+    shop.answers[CANCEL[0]] = refuses
+    recorder = JsonlRecorder(tmp_path / "record.jsonl")
+
+    async def work() -> None:
+        async with client_of(gate, shop, recorder=recorder) as client:
+            await ready(client, shop)
+            with pytest.raises(MCPError, match="bad arguments"):
+                await called(client, *CANCEL)
+
+    asyncio.run(work())
+    recorder.close()
+    assert outcomes(recorder.path) == ["uncertain"]
+
+
 def test_a_write_that_takes_too_long_is_given_up_and_uncertain(gate: Gate, shop: Shop, tmp_path: Path) -> None:
     stopped = anyio.Event()
 
