@@ -263,10 +263,10 @@ def test_a_gate_that_cannot_be_asked_any_more_leaves_a_history_without_unanswere
     agent, _, shop = begin(gate, calls(FIND), calls(CANCEL, READ))
     review = agent.session.review
 
-    def ended(writes: Any) -> Any:
+    def ended(writes: Any, **about: Any) -> Any:
         if writes:
             agent.session.close()
-        return review(writes)
+        return review(writes, **about)
 
     agent.session.review = ended  # type: ignore[method-assign]
     with pytest.raises(SessionClosed):
@@ -417,7 +417,7 @@ def test_a_conversation_goes_on_in_another_process(gate: Gate) -> None:
 def test_a_session_to_go_on_with_keeps_what_it_has(gate: Gate, other: dict[str, Any]) -> None:
     about = {key: value for key, value in other.items() if key != "gate"}
     judge = ShadowGate(gate) if "gate" in other else gate
-    with pytest.raises(BadInput, match="has its own gate, id, recorder and limits"):
+    with pytest.raises(BadInput, match="has its own gate, id, recorder, limits and approvals"):
         LedgerAgent(ScriptedModel(), Shop().tools, judge, now=retail.NOW, session=retail.desk(gate), **about)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ledgeragent import Engine
+from ledgeragent import Engine, cli_chat, cli_gates, open_engine
+from ledgeragent.chatapproval import Desk
+from ledgeragent.contracts import ApprovalRequest, Asked
 from ledgeragent.policies import EXAMPLES
 from support.chat_command import Chat, Done
+from support.engines import Meddled
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = EXAMPLES / "chat"
@@ -49,12 +53,80 @@ def test_the_example_scripts_show_every_verdict_and_a_stale_fact(chat: Chat, dom
     assert "Changed by a write since it was read" in done.out
 
 
+@pytest.fixture
+def approving(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
+    """The chat where a deployment names who can approve a cancellation."""
+    overrides = json.loads((SCRIPTS / "overrides.json").read_text(encoding="utf-8"))
+    with open_engine("embedded", overrides=overrides) as engine:
+        monkeypatch.setattr(cli_gates, "open_engine", lambda *_, **__: Meddled(engine, lambda _, answer: answer))
+        yield chat
+
+
+def test_a_script_says_who_approves_what_they_are_shown(approving: Chat) -> None:
+    done = approving("--script", str(SCRIPTS / "approval.jsonl"), domain="airline")
+    assert (done.status, done.err) == (0, "")
+    assert verdicts(done) == ["BLOCK", "ALLOW"]
+    assert (
+        done.out.count('  consent wanted: cancel_reservation(reservation_id="KX4T2B")\n    asked for by wanda_kess')
+        == 2
+    )
+    assert '      reservations.KX4T2B.insurance = "no"  read by get_reservation_details, turn 1\n' in done.out
+    assert re.findall(r"^  (nobody consents|grace approves)$", done.out, re.M) == ["nobody consents", "grace approves"]
+    assert "      airline.cancel_requires_basis: approved by grace\n" in done.out
+
+
+def test_in_a_script_an_approver_whom_the_policy_does_not_name_approves_nothing(approving: Chat) -> None:
+    script = (SCRIPTS / "approval.jsonl").read_text(encoding="utf-8").replace("grace", "mia")
+    done = approving("--script", "-", domain="airline", stdin=script)
+    assert (done.status, verdicts(done)) == (0, ["BLOCK", "BLOCK"])
+
+
+def test_in_a_pipe_nobody_can_be_asked(approving: Chat) -> None:
+    done = approving("--script", str(SCRIPTS / "approval.jsonl"), "--approve", "grace", domain="airline")
+    assert (done.status, done.out) == (2, "")
+    assert "--approve asks at a terminal" in done.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [("y", ["wanda"]), (" YES ", ["wanda"]), ("", []), ("no", []), ("maybe", []), (EOFError, [])],
+)
+def test_only_a_plain_yes_at_the_terminal_is_a_consent(
+    monkeypatch: pytest.MonkeyPatch, typed: str | type[Exception], names: list[str]
+) -> None:
+    asked: list[str] = []
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        if not isinstance(typed, str):
+            raise typed
+        return typed
+
+    monkeypatch.setattr("builtins.input", answer)
+    request = ApprovalRequest(
+        contract="ledgeragent.approval-request/1",
+        request="r",
+        domain="deployments",
+        session="s",
+        now="2026-01-07T10:00:00Z",
+        requester="wanda",
+        tool="scale",
+        arguments={"service": "shop"},
+        obligations=[Asked(kind="user_confirmation", predicate="common.user_confirmed", approvers=None, message="-")],
+        facts="sha256:0",
+        evidence=[],
+    )
+    desk = Desk(["grace"], lambda request, kind: cli_chat._asked("grace", request, kind))
+    assert [one.grant.approver for one in desk(request)] == names
+    assert asked == ["wanda, do you want exactly this? [y/N] "]
+
+
 def test_the_commands_of_the_documents_run(chat: Chat) -> None:
     pages = ((ROOT / "README.md").read_text(), (ROOT / "examples" / "chat" / "README.md").read_text())
     commands = [
         line for page in pages for line in re.findall(r"^\S*ledgeragent chat --domain (.*--script .*)$", page, re.M)
     ]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for domain, *options in map(str.split, commands):
         done = chat(*options, domain=domain)  # in an empty folder: the examples are found all the same
         assert (done.status, done.err) == (0, "")

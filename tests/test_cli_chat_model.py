@@ -193,6 +193,35 @@ def test_an_interruption_gives_up_the_turn_and_the_conversation_goes_on() -> Non
     assert [message["content"] for message in server.requests[1]["messages"][1:-1]] == ["slow, please", "Still there?"]
 
 
+def test_somebody_else_at_the_keyboard_approves_and_an_interruption_is_no_approval() -> None:
+    reads = [
+        ("r1", "get_user_details", '{"user_id": "wanda_kessler_3107"}'),
+        ("r2", "get_reservation_details", '{"reservation_id": "KX4T2B"}'),
+        ("r3", "get_flight_status", '{"flight_number": "NB172", "date": "2024-05-20"}'),
+        ("r4", "get_flight_status", '{"flight_number": "NB171", "date": "2024-05-24"}'),
+    ]
+    cancel = ("c1", "cancel_reservation", '{"reservation_id": "KX4T2B"}')
+    answers = [Answer(calls=reads), Answer(calls=[cancel]), Answer(calls=[cancel]), Answer("It is cancelled.")]
+    options = ("--domain", "airline", "--approve", "grace", "--overrides", "examples/chat/overrides.json")
+    with ChatServer(answers) as server, terminal(command(server.url, *options)) as keyboard:
+        keyboard.expect("you: ")
+        keyboard.types("I am wanda_kessler_3107, cancel KX4T2B.\n")
+        keyboard.expect("asked for by wanda_kessler_3107")
+        keyboard.expect("grace, do you approve it? [y/N] ")
+        keyboard.interrupt_until("gate: BLOCK")
+        keyboard.expect("this turn is given up: interrupted")
+        keyboard.expect("you: ")
+        keyboard.types("Please!\n")
+        keyboard.expect("grace, do you approve it? [y/N] ")
+        keyboard.types("y\n")
+        keyboard.expect("grace approves")
+        keyboard.expect("airline.cancel_requires_basis: approved by grace")
+        keyboard.expect("agent: It is cancelled.")
+        keyboard.expect("you: ")
+        keyboard.types("\x04")
+        assert keyboard.ended() == 0
+
+
 def test_an_interruption_at_the_prompt_ends_the_conversation() -> None:
     with ChatServer([]) as server, terminal(command(server.url), columns=60) as keyboard:
         keyboard.expect("Ctrl-D ends.")

@@ -35,7 +35,21 @@ GATE_INPUT: dict[str, Any] = {
     "stale": [["orders", "#W1", "address"]],
     "history": [{"tool": "t", "arguments": {}, "outcome": "executed"}],
     "siblings": [{"tool": "t", "arguments": {}}],
-    "grants": [{}],
+    "grants": [
+        {
+            "id": "g-1",
+            "kind": "approval",
+            "predicates": ["retail.order_pending"],
+            "domain": "retail",
+            "session": "s-1",
+            "tool": "cancel_pending_order",
+            "arguments": {"order_id": "#W1"},
+            "facts": "sha256:2",
+            "approver": "grace",
+            "issued": "2024-05-15T15:00:00-05:00",
+            "expires": {"session": "2024-05-15T15:15:00-05:00", "host": "2026-01-01T00:00:00Z"},
+        }
+    ],
 }
 DECISION: dict[str, Any] = {
     "contract": "ledgeragent.decision/1",
@@ -64,7 +78,10 @@ DECISION: dict[str, Any] = {
             "applied": False,
         }
     ],
-    "obligations": [],
+    "obligations": [
+        {"kind": "approval", "predicate": "retail.order_pending", "approvers": ["grace"], "grant": None},
+        {"kind": "user_confirmation", "predicate": "common.user_confirmed", "approvers": None, "grant": "g-1"},
+    ],
     "policy": {
         "revision": "sha256:0",
         "gate": "sha256:1",
@@ -134,7 +151,40 @@ OVERRIDES: dict[str, Any] = {
     },
 }
 
+REQUEST: dict[str, Any] = {
+    "contract": "ledgeragent.approval-request/1",
+    "request": "r-1",
+    "domain": "retail",
+    "session": "s-1",
+    "now": "2024-05-15T15:00:00-05:00",
+    "requester": "ada_quist_1001",
+    "tool": "cancel_pending_order",
+    "arguments": {"order_id": "#W1"},
+    "obligations": [
+        {"kind": "approval", "predicate": "retail.order_pending", "approvers": ["grace"], "message": "Not pending."},
+        {"kind": "user_confirmation", "predicate": "common.user_confirmed", "approvers": None, "message": ""},
+    ],
+    "facts": "sha256:2",
+    "evidence": [
+        {
+            "path": ["orders", "#W1", "status"],
+            "value": "processed",
+            "tool": "get_order_details",
+            "turn": 1,
+            "at": "2024-05-15T15:00:00-05:00",
+        }
+    ],
+}
+SIGNED: dict[str, Any] = {
+    "contract": "ledgeragent.grant/1",
+    "grant": GATE_INPUT["grants"][0],
+    "key": "desk",
+    "signature": "AA==",
+}
+
 VALID = [
+    ("approval_request", REQUEST),
+    ("grant", SIGNED),
     ("gate_input", GATE_INPUT),
     ("decision", DECISION),
     ("record", RECORD),

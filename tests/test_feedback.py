@@ -10,7 +10,14 @@ import pytest
 
 from ledgeragent.contracts import Decision, Finding
 from ledgeragent.domain import Domain
-from ledgeragent.feedback import SuggestedRead, failure_message, model_message, suggested_reads, user_message
+from ledgeragent.feedback import (
+    SuggestedRead,
+    failure_message,
+    model_message,
+    reasons,
+    suggested_reads,
+    user_message,
+)
 from ledgeragent.gate import NUMBERED, Gate
 from ledgeragent.session import Call, Session
 from support import retail, toy
@@ -215,3 +222,39 @@ def test_an_id_from_a_tool_return_cannot_begin_a_line_of_its_own_in_what_the_mod
 def test_the_same_decision_gives_the_same_words(gate: Gate) -> None:
     told = [propose(Session(gate, now=retail.NOW), cancel()) for _ in range(2)]
     assert (told[0].message, told[0].reads) == (told[1].message, told[1].reads)
+
+
+def obliged(said: Decision, **kinds: str) -> Decision:
+    """The decision with open obligations: name of a retail predicate → kind."""
+    rows = [
+        {"kind": kind, "predicate": f"retail.{name}", "approvers": None, "grant": None} for name, kind in kinds.items()
+    ]
+    return Decision.model_validate({**said.model_dump(), "obligations": rows})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "wanted"),
+    [
+        ({"a": "approval"}, None),
+        ({"a": "approval", "b": "approval"}, "an approval by somebody else than who asks for it"),
+        ({"a": "user_confirmation", "b": "user_confirmation"}, "the user's confirmation of exactly this call"),
+        (
+            {"a": "approval", "b": "user_confirmation"},
+            "an approval by somebody else than who asks for it and the user's confirmation of exactly this call",
+        ),
+    ],
+)
+def test_the_model_is_told_to_ask_for_consent_where_nothing_else_is_wanting(
+    kinds: dict[str, str], wanted: str | None
+) -> None:
+    said = decision("block", violated("retail.a", "A."), violated("retail.b", "B."))
+    headline, *rest = model_message("pay", obliged(said, **kinds), ()).splitlines()
+    again = "Say so, and propose the very same call again once given:"
+    refused = "pay was refused. Do not retry it; explain why to the user, or hand over:"
+    assert headline == (f"pay was not executed. It needs {wanted}. {again}" if wanted is not None else refused)
+    assert rest == ["- [retail.a] A.", "- [retail.b] B."]
+
+
+def test_what_a_grant_lifts_is_no_reason() -> None:
+    said = decision("revise", violated("retail.a", "A.", mode="lifted"), violated("retail.b", "B."))
+    assert reasons(said.findings) == [("retail.b", "B.")]

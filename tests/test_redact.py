@@ -81,7 +81,21 @@ CALL = {
     "stale": [["orders", "#W1", "address"], ["users", "ada_quist_1001", "email"]],
     "history": [{"tool": "send_mail", "arguments": {"to": "ada@example.com"}, "outcome": "executed"}],
     "siblings": [],
-    "grants": [{"to": "Ada"}],
+    "grants": [
+        {
+            "id": RANDOM,
+            "kind": "approval",
+            "predicates": ["retail.order_pending"],
+            "domain": "retail",
+            "session": "+1 512 555 0100",
+            "tool": "cancel_pending_order",
+            "arguments": {"order_id": "#W1", "note": "for Ada"},
+            "facts": "sha256:2",
+            "approver": "grace@example.com",
+            "issued": "2024-05-15T15:00:00-05:00",
+            "expires": {"session": "2024-05-15T15:15:00-05:00", "host": "2026-01-01T00:00:00Z"},
+        }
+    ],
 }
 
 
@@ -117,7 +131,21 @@ def test_a_redacted_record_shows_what_is_marked_and_says_what_it_hides(retail_do
         "stale": [["orders", "#W1", "address"], ["users", "(masked)", "(masked)"]],
         "history": [{"tool": "(masked)", "arguments": {}, "outcome": "executed"}],
         "siblings": [],
-        "grants": [{}],
+        "grants": [
+            {
+                "id": RANDOM,
+                "kind": "approval",
+                "predicates": ["retail.order_pending"],
+                "domain": "retail",
+                "session": "(masked)",
+                "tool": "cancel_pending_order",
+                "arguments": {"order_id": "#W1"},
+                "facts": "(masked)",
+                "approver": "(masked)",
+                "issued": "2024-05-15T15:00:00-05:00",
+                "expires": {"session": "2024-05-15T15:15:00-05:00", "host": "2026-01-01T00:00:00Z"},
+            }
+        ],
     }
     assert (shown["session"], shown["call_id"], shown["ledger_digest"]) == ("(masked)", "(masked)", "(masked)")
     about = shown["redacted"]
@@ -213,7 +241,8 @@ def test_the_same_text_has_the_same_stand_in_wherever_it_stands(retail_domain: D
     mail = form.stand_in("ada@example.com")
     assert asked.session.principal.claims == {form.stand_in("mail"): mail, form.stand_in("age"): "(masked)"}
     assert asked.history[0].arguments == {form.stand_in("to"): mail}
-    assert asked.session.id == form.stand_in("+1 512 555 0100")
+    assert asked.session.id == asked.grants[0].session == form.stand_in("+1 512 555 0100")
+    assert asked.grants[0].approver == form.stand_in("grace@example.com")
     about = shown.redacted
     assert about is not None
     assert (about.form, about.key) == ("pseudonyms", form.key_id)
@@ -260,6 +289,7 @@ def test_a_record_with_pseudonyms_decides_as_before_or_says_that_it_may_not(name
 def test_a_text_that_is_shown_here_and_hidden_there_makes_it_say_no(retail_domain: Domain, embedded: Engine) -> None:
     asked = {
         **CALL,
+        "grants": [],
         "session": {**CALL["session"], "principal": None},  # type: ignore[dict-item]
         "history": [{"tool": "send_mail", "arguments": {"about": "#W1"}, "outcome": "executed"}],
     }
@@ -279,7 +309,7 @@ def test_arguments_that_would_no_longer_fit_make_it_say_no(tmp_path: Path, embed
     ledger = SCHEMAS / "retail" / "ledger.schema.json"
     (schemas / "retail" / "ledger.schema.json").write_text(ledger.read_text(encoding="utf-8"), encoding="utf-8")
     strict = Domain.load("retail", schemas=schemas, rego=None)
-    asked = {**CALL, "session": {**CALL["session"], "principal": None}}  # type: ignore[dict-item]
+    asked = {**CALL, "grants": [], "session": {**CALL["session"], "principal": None}}  # type: ignore[dict-item]
     original = record(asked, decided(embedded, asked))
     for domain, said in ((Domain.load("retail"), "by_equality"), (strict, "no")):
         kept = Pseudonyms(domain, key=KEY)(original)

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import inspect
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
-from ledgeragent.contracts import Principal
+from ledgeragent.approval import Approvals
+from ledgeragent.contracts import ApprovalRequest, Principal, SignedGrant
 from ledgeragent.errors import BadInput, TicketError
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.ledger import Limits
@@ -85,8 +87,11 @@ class _Agent:
         on_step: Callable[[Step], None] | None = None,
         session: Session | None = None,
         history: Sequence[Message] = (),
+        approvals: Approvals | None = None,
+        approve: Callable[[ApprovalRequest], Any] | None = None,
     ) -> None:
         self._clock = now
+        self._approve = approve
         self._on_step = on_step
         self.tools = tools
         self.options = options or Options()
@@ -104,13 +109,18 @@ class _Agent:
                 session_id=session_id,
                 recorder=recorder,
                 limits=limits,
+                approvals=approvals,
             )
         else:
-            if session.gate is not gate or not (session_id is None and recorder is None and limits is None):
-                raise BadInput("a session to go on with has its own gate, id, recorder and limits: pass no others")
+            if session.gate is not gate or any(one is not None for one in (session_id, recorder, limits, approvals)):
+                raise BadInput(
+                    "a session to go on with has its own gate, id, recorder, limits and approvals: pass no others"
+                )
             self.session = session
             if principal is not None:
                 session.identify(principal)
+        if approve is not None and not self.session.takes_grants:
+            raise BadInput("`approve` gives grants that the session takes nobody's of: pass `approvals` too")
         own = self.options
         self.loop = Loop(
             self.session,
@@ -120,6 +130,7 @@ class _Agent:
             mode=own.mode,
             max_revisions=own.max_revisions,
             history=history,
+            approve=self._consent if approve is not None else None,
         )
         self._execute = executor or self._run_tool
 
@@ -132,6 +143,10 @@ class _Agent:
         """End the conversation. Writes under way count as uncertain."""
         self.loop.give_up()
         self.session.close()
+
+    def _consent(self, request: ApprovalRequest) -> SignedGrant | Sequence[SignedGrant] | None:
+        assert self._approve is not None
+        return self._approve(request)  # type: ignore[no-any-return]
 
     def _run_tool(self, call: Admitted, arguments: dict[str, Any]) -> Any:
         if call.tool not in self.tools:
@@ -171,11 +186,14 @@ class LedgerAgent(_Agent):
             gate: judges the writes; a `ShadowGate` only watches.
             about: `now` (RFC 3339 with an offset, or a function that gives it), and optionally `options`, `principal`
                 (whom the host authenticated), `session_id`, `executor` (runs the admitted calls instead of the
-                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run). To
-                go on with a conversation: its `session`, which has its own id, recorder and limits, and its `history`.
+                tools' own functions), `recorder`, `limits`, `on_step` (is handed every step before its calls run),
+                `approvals` (whose grants it takes) and `approve` (asks a person for one, or gives one that came
+                meanwhile; it must not use the session, which waits for it). To go on with a conversation: its
+                `session`, which has its own id, recorder, limits and approvals, and its `history`.
 
         Raises:
-            BadInput: when a tool is not declared in the domain, `now` has no offset, or the session is another gate's.
+            BadInput: when a tool is not declared in the domain, `now` has no offset, the session is another gate's, or
+                there is `approve` without `approvals`.
             SessionClosed: when the session to go on with has another principal.
         """
         super().__init__(tools, gate, **about)
@@ -226,12 +244,16 @@ class LedgerAgent(_Agent):
 
 
 class AsyncLedgerAgent(_Agent):
-    """As `LedgerAgent`, awaited; tools and executor may be coroutine functions. The gate is asked in a thread."""
+    """As `LedgerAgent`, awaited; tools, executor and `approve` may be coroutine functions. The gate is asked in a
+    thread."""
 
     def __init__(self, model: AsyncModel, tools: Toolset, gate: Gate | ShadowGate, **about: Any) -> None:
         """As `LedgerAgent`."""
         super().__init__(tools, gate, **about)
         self.model = model
+        self._events: asyncio.AbstractEventLoop | None = None
+        self._asking: concurrent.futures.Future[Any] | None = None
+        self._left = False
 
     async def send(self, text: str) -> Reply:
         """As `LedgerAgent.send`."""
@@ -240,18 +262,39 @@ class AsyncLedgerAgent(_Agent):
 
     async def resume(self) -> Reply:
         """As `LedgerAgent.resume`."""
+        self._events, self._left = asyncio.get_running_loop(), False
         self.loop.give_up()
         steps: list[Step] = []
         while len(steps) < self.options.max_generations:
             request = self.loop.request()
             generation = await self.model.generate(request.messages, request.tools)
-            step = await whole(asyncio.to_thread(self.loop.take, generation))
+            step = await whole(asyncio.to_thread(self.loop.take, generation), self._stop_asking)
             self._went(step, steps)
             if step.next == "reply":
                 return Reply(step.text, step.ended or "said", tuple(steps))
             for call in step.admitted:
                 await self._run(call)
         return self._give_up(steps)
+
+    def _consent(self, request: ApprovalRequest) -> SignedGrant | Sequence[SignedGrant] | None:
+        """Runs in the thread that asks the gate; a coroutine is awaited where all others are."""
+        given: Any = super()._consent(request) if not self._left else None
+        if not inspect.isawaitable(given):
+            return given  # type: ignore[no-any-return]
+        assert self._events is not None
+        self._asking = asyncio.run_coroutine_threadsafe(_awaited(given), self._events)
+        if self._left:
+            self._asking.cancel()
+        try:
+            return self._asking.result()  # type: ignore[no-any-return]
+        except concurrent.futures.CancelledError:
+            return None
+
+    def _stop_asking(self) -> None:
+        """The turn is cancelled: nobody waits for a person any more, and nobody consented."""
+        self._left = True
+        if self._asking is not None:
+            self._asking.cancel()
 
     async def _run(self, call: Admitted) -> None:
         try:
@@ -274,12 +317,18 @@ class AsyncLedgerAgent(_Agent):
         return await content if inspect.isawaitable(content) else content
 
 
-async def whole(work: Coroutine[Any, Any, _T]) -> _T:
-    """Await something that must come to its end even when the caller is cancelled meanwhile."""
+async def _awaited(given: Awaitable[_T]) -> _T:
+    return await given
+
+
+async def whole(work: Coroutine[Any, Any, _T], cancelled: Callable[[], None] | None = None) -> _T:
+    """Await something that must come to its end even when the caller is cancelled meanwhile, which it is then told."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
+        if cancelled is not None:
+            cancelled()
         await asyncio.wait([task])
         raise
 

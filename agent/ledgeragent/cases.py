@@ -10,13 +10,16 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from ledgeragent.approval import facts_digest
 from ledgeragent.contracts import (
     GATE_INPUT,
+    Consent,
     Contract,
     Count,
     DomainName,
@@ -38,6 +41,7 @@ from ledgeragent.opacli import evaluate
 from ledgeragent.paths import Scope
 
 CASES: Final = "ledgeragent.cases/1"
+_IN_FORCE: Final = timedelta(minutes=15)
 
 
 class Somebody(Contract):
@@ -45,6 +49,14 @@ class Somebody(Contract):
 
     id: Name
     claims: dict[str, Any] = Field(default_factory=dict)
+
+
+class Consented(Contract):
+    """A grant for the case's call, made out as it must be."""
+
+    kind: Consent
+    by: Name
+    predicates: list[Name]
 
 
 class Change(Contract):
@@ -70,7 +82,7 @@ class Case(Contract):
     arguments: dict[str, Any]
     verdict: Verdict
     findings: list[tuple[Name, Literal["violated", "unknown"]]] = Field(default_factory=list)
-    """(predicate, status), in the order of the decision."""
+    """(predicate, status), in the order of the decision; what a consent lifts is there as well."""
     now: Instant | None = None
     principal: Somebody | Literal["nobody"] | None = None
     """Somebody else is signed in, or nobody."""
@@ -81,6 +93,7 @@ class Case(Contract):
     history: list[HistoryEntry] = Field(default_factory=list)
     siblings: list[Sibling] = Field(default_factory=list)
     rejections: Count = 0
+    consents: list[Consented] = Field(default_factory=list)
 
 
 class CasesFile(Contract):
@@ -129,7 +142,7 @@ def gate_input(given: Given, case: Case, domain: Domain) -> dict[str, Any]:
         cut = ledger.slice(domain.needs.get(case.tool, ()), scope)
     except (LedgerError, BadInput, KeyError, TypeError) as error:
         raise BadInput(f"case {case.name!r}: the facts cannot be those of a ledger: {error}") from None
-    return {
+    asked: dict[str, Any] = {
         "contract": GATE_INPUT,
         "request": "vector",
         "domain": domain.name,
@@ -146,6 +159,25 @@ def gate_input(given: Given, case: Case, domain: Domain) -> dict[str, Any]:
         "history": [one.model_dump() for one in case.history],
         "siblings": [one.model_dump() for one in case.siblings],
         "grants": [],
+    }
+    return {**asked, "grants": [_grant(asked, one, number) for number, one in enumerate(case.consents, 1)]}
+
+
+def _grant(asked: Mapping[str, Any], consent: Consented, number: int) -> dict[str, Any]:
+    now = asked["session"]["now"]
+    until = (datetime.fromisoformat(now) + _IN_FORCE).isoformat()
+    return {
+        "id": f"grant-{number}",
+        "kind": consent.kind,
+        "predicates": consent.predicates,
+        "domain": asked["domain"],
+        "session": asked["session"]["id"],
+        "tool": asked["action"]["tool"],
+        "arguments": copy.deepcopy(asked["action"]["arguments"]),
+        "facts": facts_digest(asked),
+        "approver": consent.by,
+        "issued": now,
+        "expires": {"session": until, "host": until},
     }
 
 

@@ -21,6 +21,7 @@ from ledgeragent.errors import BadInput
 from ledgeragent.policies import REGO, SCHEMAS, read_rego
 
 _TESTS: Final = re.compile(r"^(test_[a-z0-9_]+)", re.MULTILINE)
+_KINDS: Final = re.compile(r'^(?:} else|obligation) := \{[^}]*?"kind": "([a-z_]+)"', re.MULTILINE)
 _TEMPLATES: Final = jinja2.Environment(
     loader=jinja2.PackageLoader("ledgeragent"),
     autoescape=jinja2.select_autoescape(["html"]),
@@ -46,6 +47,7 @@ class Entry:
         remedy: what the agent can do about a finding.
         severity: critical, high, medium or low.
         policy: the section of the business policy it enforces.
+        lifted_by: `approval` or `user_confirmation`, where its rule says that such a grant may lift its finding.
         tests: names of the tests beside it.
         source: its file, relative to the bundle root.
     """
@@ -60,6 +62,7 @@ class Entry:
     remedy: str
     severity: str
     policy: str
+    lifted_by: tuple[str, ...]
     tests: tuple[str, ...]
     source: str
 
@@ -93,6 +96,7 @@ def _entry(domain: Domain, predicate: str, rego: Path) -> Entry:
             remedy=custom["remedy"],
             severity=custom["severity"],
             policy=custom["policy"],
+            lifted_by=tuple(sorted(set(_KINDS.findall(file.read_text(encoding="utf-8"))))),
             tests=tuple(_TESTS.findall(test.read_text(encoding="utf-8"))) if test.is_file() else (),
             source=file.relative_to(rego).as_posix(),
         )

@@ -17,8 +17,9 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ledgeragent.agent import LedgerAgent, Options, Reply
+from ledgeragent.chatapproval import Desk, shown
 from ledgeragent.chatscreen import WIDE, Screen, side_panel
-from ledgeragent.contracts import ReadTool
+from ledgeragent.contracts import ApprovalRequest, ReadTool, SignedGrant
 from ledgeragent.gate import Gate, ShadowGate
 from ledgeragent.jsonio import readable
 from ledgeragent.loop import Admitted, Rejected, Step
@@ -79,8 +80,10 @@ class Talk:
         *,
         options: Options,
         recorder: Recorder | None,
+        desk: Desk | None = None,
     ) -> None:
         self.screen = screen
+        self._desk = desk
         self.counts = Counts()
         self.reviews: list[Review] = []
         self._shop = shop
@@ -99,6 +102,8 @@ class Talk:
             recorder=recorder,
             executor=self._run,
             on_step=self._stepped,
+            approvals=desk.approvals if desk is not None else None,
+            approve=self._asked if desk is not None else None,
         )
 
     def take(self, text: str) -> None:
@@ -125,6 +130,17 @@ class Talk:
         self._flush()
         with self._interrupts.let_through(), self.screen.working():
             return self._model.generate(messages, tools)
+
+    def _asked(self, request: ApprovalRequest) -> list[SignedGrant]:
+        """An interruption is no consent; the turn is then given up where the conversation is whole."""
+        assert self._desk is not None
+        self._flush()
+        self.screen.show(shown(request))
+        try:
+            with self._interrupts.let_through(), self.screen.asking():
+                return self._desk(request)
+        except KeyboardInterrupt:
+            return []
 
     def _stepped(self, step: Step) -> None:
         self.counts.add(step)

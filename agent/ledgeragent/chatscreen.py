@@ -90,6 +90,18 @@ class Screen:
         finally:
             self._busy = False
 
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Somebody answers a question on the terminal meanwhile: nothing else moves there."""
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start(refresh=True)
+
     def heard(self, piece: str) -> None:
         """The model has said more; its last words stand beside what turns."""
         self._heard += piece

@@ -40,9 +40,9 @@ from ledgeragent.cli_gates import (
     Unproved,
     example,
 )
+from ledgeragent.cli_proxy import mcp_proxy
 from ledgeragent.cli_report import report
 from ledgeragent.cli_serve import serve
-from ledgeragent.cli_proxy import mcp_proxy
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.demo import show
 from ledgeragent.engine import Engine, find_opa

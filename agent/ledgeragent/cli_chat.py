@@ -18,9 +18,11 @@ from rich.text import Text
 
 from ledgeragent.agent import Options
 from ledgeragent.chat import Talk
+from ledgeragent.chatapproval import Desk, answered
 from ledgeragent.chatscreen import WIDE, Screen
 from ledgeragent.chatscript import ScriptedTurn, ScriptModel, read_script
 from ledgeragent.cli_gates import EngineOption, Gates, OverridesOption, PoliciesOption, SchemasOption
+from ledgeragent.contracts import ApprovalRequest, Consent
 from ledgeragent.conversation import open_lines
 from ledgeragent.errors import BadInput, ModelError
 from ledgeragent.gate import ShadowGate
@@ -59,6 +61,9 @@ def chat(
     record: Annotated[
         Path | None, typer.Option(help="Append a record of every decision and outcome to this file (JSONL).")
     ] = None,
+    approve: Annotated[
+        str | None, typer.Option(help="Somebody else, who is asked at this terminal to approve what needs an approval.")
+    ] = None,
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
     schemas: SchemasOption = SCHEMAS,
@@ -75,21 +80,27 @@ def chat(
         asked: Model = scripted
         if model is not None:
             asked = stack.enter_context(_endpoint(model, base_url, api_key_env, screen.heard))
-        gate = stack.enter_context(Gates(engine, policies, schemas, overrides)).gate(domain, "--domain")
+        tuned = Path(_found(str(overrides))) if overrides is not None else None
+        gate = stack.enter_context(Gates(engine, policies, schemas, tuned)).gate(domain, "--domain")
         recorder = stack.enter_context(closing(JsonlRecorder(record))) if record is not None else None
         options = Options(system=shop.policy, view=view, mode=mode)
-        talk = Talk(shop, ShadowGate(gate) if shadow else gate, asked, screen, options=options, recorder=recorder)
-        stack.enter_context(closing(talk.agent))
         typed = turns is None and sys.stdin.isatty()
+        if approve is not None and not typed:
+            raise BadInput("--approve asks at a terminal; a script has its own lines for that, and a pipe has nobody")
+        desk = _desk(approve, turns, scripted, screen)
+        talk = Talk(
+            shop, ShadowGate(gate) if shadow else gate, asked, screen, options=options, recorder=recorder, desk=desk
+        )
+        stack.enter_context(closing(talk.agent))
         talk.introduce(model or f"the script {script}", typed=typed)
         lines = _played(turns, scripted) if turns is not None else _typed() if typed else _piped()
         raise typer.Exit(_converse(talk, lines, typed=typed))
 
 
-def _found(script: str) -> str:
-    """The script's file; the examples are at hand everywhere, under the name they have in the repository."""
-    shipped = EXAMPLES.parent / script
-    return str(shipped) if not Path(script).exists() and shipped.is_file() else script
+def _found(name: str) -> str:
+    """A file; the examples are at hand everywhere, under the name they have in the repository."""
+    shipped = EXAMPLES.parent / name
+    return str(shipped) if not Path(name).exists() and shipped.is_file() else name
 
 
 def _endpoint(model: str, base_url: str | None, variable: str, on_text: Callable[[str], None]) -> OpenAIModel:
@@ -103,6 +114,37 @@ def _endpoint(model: str, base_url: str | None, variable: str, on_text: Callable
     from ledgeragent.models.openai import OpenAIModel  # needs an extra, and says so when it is not there
 
     return OpenAIModel(model, base_url=base_url, api_key=key, on_text=on_text)
+
+
+# Who consents ---------------------------------------------------------------------------------------------------
+
+
+def _desk(name: str | None, turns: Sequence[ScriptedTurn] | None, scripted: ScriptModel, screen: Screen) -> Desk | None:
+    """Who can be asked for consent: a script's people, those at the terminal, or in a pipe nobody."""
+    if turns is not None:
+        names = [who for turn in turns for _, who, _ in turn.consents if who]
+        return Desk(names, lambda request, kind: _told(screen, scripted.consent(request, kind), kind))
+    if not sys.stdin.isatty():
+        return None
+    return Desk(
+        [name] if name is not None else [], lambda request, kind: _told(screen, _asked(name, request, kind), kind)
+    )
+
+
+def _told(screen: Screen, name: str | None, kind: Consent) -> str | None:
+    screen.show([answered(name, kind)])
+    return name
+
+
+def _asked(name: str | None, request: ApprovalRequest, kind: Consent) -> str | None:
+    """Ask at the terminal; anything but a plain yes is a no."""
+    who = name if kind == "approval" else request.requester
+    question = f"{who}, do you approve it?" if kind == "approval" else f"{who}, do you want exactly this?"
+    try:
+        return who if input(f"{question} [y/N] ").strip().casefold() in ("y", "yes") else None
+    except (EOFError, UnicodeDecodeError):
+        typer.echo()
+        return None
 
 
 # What the customer says -----------------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ from ledgeragent.domain import Domain
 from ledgeragent.errors import BadInput, LedgerAgentError
 from ledgeragent.jsonio import parse
 from ledgeragent.policies import REGO, SCHEMAS, domains
-from ledgeragent.records import MAX_RECORD, Record, parse_record
+from ledgeragent.recordfiles import MAX_RECORD
+from ledgeragent.records import Record, parse_record
 from ledgeragent.report import Entry, Everything, Masked, Page, Sessions, Shown, of_conversation, packed
 from ledgeragent.report.page import light
 

@@ -25,6 +25,7 @@ from pydantic import TypeAdapter
 
 from ledgeragent.catalogue import as_markdown, read_catalogue
 from ledgeragent.contracts import (
+    ApprovalRequest,
     Decision,
     DecisionRecord,
     FloorFile,
@@ -32,6 +33,7 @@ from ledgeragent.contracts import (
     GateInput,
     OutcomeRecord,
     OverridesFile,
+    SignedGrant,
     ToolsFile,
     WriteTool,
 )
@@ -51,6 +53,8 @@ CONTRACTS: Final[Mapping[str, Any]] = {
     "overrides": OverridesFile,
     "floor": FloorFile,
     "freeze": FreezeFile,
+    "approval_request": ApprovalRequest,
+    "grant": SignedGrant,
 }
 """Contract name → the model that its schema is made of."""
 

@@ -16,6 +16,8 @@ GATE_INPUT: Final = "ledgeragent.gate-input/1"
 DECISION: Final = "ledgeragent.decision/1"
 TOOLS: Final = "ledgeragent.tools/1"
 RECORD: Final = "ledgeragent.record/1"
+APPROVAL_REQUEST: Final = "ledgeragent.approval-request/1"
+GRANT: Final = "ledgeragent.grant/1"
 
 Name = Annotated[str, StringConstraints(min_length=1)]
 Path = Annotated[list[str], Field(min_length=1)]
@@ -30,6 +32,8 @@ Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Verdict = Literal["allow", "revise", "block"]
 Rejection = Literal["revise", "block"]
 Outcome = Literal["executed", "refused", "uncertain", "withheld"]
+Consent = Literal["approval", "user_confirmation"]
+"""What lifts a finding: somebody else approves the call, or the user confirms that they accept exactly this one."""
 
 
 def is_instant(text: str) -> bool:
@@ -106,6 +110,37 @@ class HistoryEntry(Contract):
     outcome: Literal["executed", "uncertain", "pending"]
 
 
+class Expiry(Contract):
+    """When a grant ends: by either clock, whichever is first."""
+
+    session: Instant
+    """By the session's clock; policies see no other."""
+    host: Instant
+    """By the wall clock, for a session's clock may stand still."""
+
+
+class Grant(Contract):
+    """A person's consent to one call, as the host verified it."""
+
+    id: Name
+    """Random; a session takes it once."""
+    kind: Consent
+    predicates: Annotated[list[Name], Field(min_length=1)]
+    """The predicates whose findings it lifts, where they say that such a grant does."""
+    domain: DomainName
+    session: Name
+    tool: Name
+    arguments: dict[str, Any]
+    """The parsed arguments, all of them: it is worth nothing for others."""
+    facts: Name
+    """Digest of what the decision looked at: the slice of the ledger, what is stale in it, and the earlier writes."""
+    approver: Name
+    """Who consents: for an approval anybody but the session's principal, for a user's confirmation nobody else."""
+    issued: Instant
+    """The session's clock when it was asked for."""
+    expires: Expiry
+
+
 class GateInput(Contract):
     """What a policy decision point is asked: `input` of `data.ledgeragent.<domain>.decision`."""
 
@@ -121,7 +156,8 @@ class GateInput(Contract):
     """Paths whose values changed since they were read."""
     history: list[HistoryEntry]
     siblings: list[Sibling]
-    grants: list[dict[str, Any]]
+    grants: list[Grant]
+    """Grants for this call, whose signature, facts and single use the host has checked."""
 
 
 class MissingFact(Contract):
@@ -137,12 +173,24 @@ class Finding(Contract):
     predicate: Name
     status: Literal["violated", "unknown"]
     verdict: Rejection
-    mode: Literal["enforce", "shadow"]
+    mode: Literal["enforce", "shadow", "lifted"]
+    """Only `enforce` counts. `lifted`: by the grant that its obligation names."""
     message: str
     """For the model: which rule, which values, what would comply."""
     paths: list[Path]
     """The evidence the predicate asked for."""
     missing: list[MissingFact]
+
+
+class Obligation(Contract):
+    """What lifts a violated predicate's finding, by the predicate's own rule."""
+
+    kind: Consent
+    predicate: Name
+    approvers: list[Name] | None
+    """The only ones whose consent counts; None: everybody whose grants the host takes."""
+    grant: Name | None
+    """The id of the grant that fulfils it; None while it is open."""
 
 
 class OverrideShown(Contract):
@@ -277,7 +325,8 @@ class Decision(Contract):
     predicates: list[Name]
     """The ids that were judged, sorted."""
     overrides: list[OverrideShown]
-    obligations: list[dict[str, Any]]
+    obligations: list[Obligation]
+    """In the order of the findings; those without a grant are open."""
     policy: PolicyShown
 
 
@@ -496,6 +545,59 @@ class OutcomeRecord(Contract):
     """Digest of the line of the record before, of nothing for the first of a chain; None where no chain is kept."""
     redacted: Redaction | None = None
     """None when everything stands here as it was."""
+
+
+class Asked(Contract):
+    """One obligation of a call, in the words of its predicate."""
+
+    kind: Consent
+    predicate: Name
+    approvers: list[Name] | None
+    """As in the decision."""
+    message: str
+    """What the rule has against the call."""
+
+
+class FactShown(Contract):
+    """A fact that the rule decided on, and where it was read."""
+
+    path: Path
+    value: Any
+    tool: Name
+    turn: Count
+    at: Instant
+    """The session's clock then."""
+
+
+class ApprovalRequest(Contract):
+    """What a person must see before they consent to a call; a grant is made of it."""
+
+    contract: Literal["ledgeragent.approval-request/1"]
+    request: Name
+    """The request id of the decision that asks for it."""
+    domain: DomainName
+    session: Name
+    now: Instant
+    """The session's clock."""
+    requester: Name
+    """The session's principal, who asks for it. Without one there is no request: nobody knows who must not approve."""
+    tool: Name
+    arguments: dict[str, Any]
+    obligations: Annotated[list[Asked], Field(min_length=1)]
+    facts: Name
+    """Digest of what the decision looked at."""
+    evidence: list[FactShown]
+
+
+class SignedGrant(Contract):
+    """A grant with what proves it. The signature is over the grant's canonical JSON, behind the contract's name."""
+
+    contract: Literal["ledgeragent.grant/1"]
+    grant: Grant
+    key: Name
+    """Which key of the host's keys file verifies it."""
+    signature: Name
+    """Base64."""
 
 
 ReadTool.model_rebuild()

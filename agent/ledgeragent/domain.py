@@ -23,7 +23,7 @@ from ledgeragent.errors import BadInput, DomainError
 from ledgeragent.jsonio import parse
 from ledgeragent.parsers import load_parser
 from ledgeragent.paths import PathTemplate, Template
-from ledgeragent.policies import REGO, SCHEMAS, RegoFacts, check_name, read_rego
+from ledgeragent.policies import BY_CHOICE, REGO, SCHEMAS, RegoFacts, check_name, read_rego
 
 Tool = ReadTool | WriteTool | EffectlessTool
 Schema = Mapping[str, Any]
@@ -399,9 +399,10 @@ def _rego_problems(name: str, file: ToolsFile, rego: Path) -> Iterator[str]:
         for stranger in sorted(tools - set(writes)):
             yield f"rego: {predicate} guards {stranger}, which tools.json does not declare as a write"
     named = [*found.listed, *(one for tool in writes.values() for one in tool.guarded_by)]
-    everywhere = {one for one in named if one.startswith("common.")}
+    everywhere = {one for one in named if one.startswith("common.")} - BY_CHOICE
     for tool_name, tool in writes.items():
         enforced = {one for one, tools in found.guards.items() if tool_name in tools} | everywhere
+        enforced |= BY_CHOICE & {*tool.guarded_by}
         for predicate in sorted(set(tool.guarded_by) - enforced):
             yield f"tools.json: {tool_name} says it is guarded by {predicate}, which the Rego does not enforce for it"
         for predicate in sorted(enforced - set(tool.guarded_by)):

@@ -64,6 +64,7 @@ DECISION_CODES: Final = (
     "decision.schema",
     "decision.request",
     "decision.predicates",
+    "decision.grant",
     "decision.revision",
     "decision.proof",
     "decision.pin",

@@ -82,7 +82,7 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 
 def model_message(tool: str, decision: Decision, reads: Sequence[SuggestedRead]) -> str:
     """What the model is told about a rejected call."""
-    lines = [_HEADLINES[decision.verdict].format(tool=tool)]
+    lines = [_headline(decision).format(tool=tool)]
     lines += [f"- [{names}] {text}" for names, text in reasons(decision.findings)]
     if decision.verdict == "revise" and reads:
         lines.append("Settle it first, then propose the call again: " + _together(reads) + ".")
@@ -113,6 +113,22 @@ def _shown(path: Path) -> str:
 _CAUSES: Final[Mapping[str, str]] = {
     "missing": "Not read in this session",
     "stale": "Changed by a write since it was read",
+}
+
+
+def _headline(decision: Decision) -> str:
+    """Where nothing but consent is wanting, that is what the model is told to ask for."""
+    enforced = {one.predicate for one in decision.findings if one.mode == "enforce"}
+    still_open = {one.predicate: one.kind for one in decision.obligations if one.grant is None}
+    if not enforced or enforced - still_open.keys():
+        return _HEADLINES[decision.verdict]
+    wanted = " and ".join(_CONSENTS[kind] for kind in sorted({*still_open.values()}))
+    return f"{{tool}} was not executed. It needs {wanted}. Say so, and propose the very same call again once given:"
+
+
+_CONSENTS: Final[Mapping[str, str]] = {
+    "approval": "an approval by somebody else than who asks for it",
+    "user_confirmation": "the user's confirmation of exactly this call",
 }
 
 

@@ -178,7 +178,7 @@ class Flow:
             value = self._rule(package, name)
             if name == "evidence":
                 evidence |= set(_paths(value.items))
-            elif name in ("holds", "message", "verdict"):
+            elif name in ("holds", "message", "obligation", "verdict"):
                 self._consume(value, _place(rules[0]))
         for path in evidence:
             self._must_exist(path.shape, path.place)

@@ -1,10 +1,11 @@
 """The gate on the host's side: asks the policy decision point and believes only an answer that proves itself.
 
 A decision is accepted only if it fits its contract, echoes the request, lists exactly the predicates that guard the
-tool, agrees with its own findings, and was made with policies that were proved: before the first decision, and again
-for every revision of the domain or of the shared gate seen for the first time, the domain's vectors are run against the
-very engine in use. Policies that are not pinned, or older than some already seen, are refused. Everything else is a
-block with an error of a closed list. There is no switch for failing open.
+tool, agrees with its own findings, lifts none of them but by a grant that the host gave it, and was made with policies
+that were proved: before the first decision, and again for every revision of the domain or of the shared gate seen for
+the first time, the domain's vectors are run against the very engine in use. Policies that are not pinned, or older than
+some already seen, are refused. Everything else is a block with an error of a closed list. There is no switch for
+failing open.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ledgeragent.contracts import Decision, PolicyShown, SequenceShown, Verdict, described
+from ledgeragent.contracts import Decision, Grant, PolicyShown, SequenceShown, Verdict, described
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine
 from ledgeragent.engine.base import answer_of
@@ -403,7 +404,22 @@ def _as_decision(answer: Any) -> Decision:
         raise _NotAccepted("decision.schema", "a finding of the gate itself is in shadow, which nothing may do")
     if not _ids(decision) <= {*decision.predicates, *OWN}:
         raise _NotAccepted("decision.schema", "the decision has findings of predicates it does not list")
+    if not _obliged(decision):
+        raise _NotAccepted("decision.schema", "its obligations are not those of its findings, or lift what none lifts")
     return decision
+
+
+def _obliged(decision: Decision) -> bool:
+    """Whether each obligation is of a violated predicate of its own, and what is lifted is what a grant fulfils."""
+    asked = [(one.predicate, "violated", "enforce" if one.grant is None else "lifted") for one in decision.obligations]
+    found = [(one.predicate, one.status, one.mode) for one in decision.findings]
+    lifted = [one for one in found if one[2] == "lifted"]
+    return (
+        len(set(asked)) == len(asked)
+        and {*asked} <= {*found}
+        and {*lifted} <= {*asked}
+        and not any(predicate in OWN for predicate, _, _ in asked)
+    )
 
 
 def _with_own_request(gate_input: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -416,7 +432,30 @@ def _asked(answer: Any, gate_input: Mapping[str, Any]) -> Decision:
     decision = _as_decision(answer)
     if not _echoes(decision, gate_input):
         raise _NotAccepted("decision.request", "the engine answered another request")
+    if not _given(decision) <= _offered(gate_input):
+        raise _NotAccepted("decision.grant", "the decision lifts a finding by a grant that was not given for it")
     return decision
+
+
+_Lift = tuple[str, str, str]
+"""Id and kind of a grant, and a predicate that it is for."""
+
+
+def _given(decision: Decision) -> set[_Lift]:
+    return {(one.grant, one.kind, one.predicate) for one in decision.obligations if one.grant is not None}
+
+
+def _offered(gate_input: Mapping[str, Any]) -> set[_Lift]:
+    """What the grants of a gate input can lift; one that is malformed lifts nothing."""
+    grants = gate_input.get("grants")
+    found: set[_Lift] = set()
+    for document in grants if isinstance(grants, list) else ():
+        try:
+            grant = Grant.model_validate(document)
+        except ValidationError:
+            return set()
+        found |= {(grant.id, grant.kind, predicate) for predicate in grant.predicates}
+    return found
 
 
 def _echoes(decision: Decision, gate_input: Mapping[str, Any]) -> bool:

@@ -4,8 +4,11 @@ From every vector that is allowed, each path that a guarding predicate lists as 
 another type, made stale, and its lists emptied; so is all evidence of one predicate at once. None of it may still be
 allowed, and what is only deleted or stale may never be blocked: unknown is not false. Evidence that does not decide in
 a vector is not listed there, so there is nothing to exempt but one thing: null, where the ledger schema has it, is a
-known absence and not a loss. It asks the `opa` command line, since it needs the value
-of `evidence`, which no engine gives.
+known absence and not a loss. Where a grant lifts a finding, every binding of the grant is
+changed as well, one at a time: none of that may be allowed. A host takes no grant for other facts than the person saw,
+so that what such a predicate decided on is given another type without the grants.
+
+It asks the `opa` command line, since it needs the value of `evidence`, which no engine gives.
 """
 
 from __future__ import annotations
@@ -26,6 +29,21 @@ Keys = tuple[str, ...]
 
 _OTHER_TYPES: Final[tuple[Any, ...]] = (True, 7, "text", [], ["text"], {}, {"text": {"text": "text"}})
 _UNKNOWN: Final = ("deleted", "stale")
+_EARLIER: Final = "0001-01-01T00:00:00Z"
+_LATER: Final = "9999-12-31T23:59:59Z"
+_OTHER_GRANTS: Final[tuple[tuple[str, Any], ...]] = (
+    ("kind", "other"),
+    ("predicates", ["other.rule"]),
+    ("predicates", []),
+    ("domain", "other"),
+    ("session", "other"),
+    ("tool", "other"),
+    ("arguments", {"other": 1}),
+    ("issued", _LATER),
+    ("expires", {"session": _EARLIER, "host": _LATER}),
+    ("expires", {"host": _LATER}),
+)
+"""Field of a grant → a value with which it fits no call."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +101,8 @@ def knock_out(rego: Path, schemas: Path, domain: str, vectors: Sequence[Mapping[
     predicates = sorted({one for vector in allowed for one in vector["decision"].get("predicates", ())})
     packages = ", ".join(f'"{one}": data.ledgeragent.{one}' for one in predicates)
     guarding = f"{{id: own.evidence | some id, own in {{{packages}}}; id in object.keys({rule}.predicates)}}"
-    listed = evaluate(opa, rego, f"[{rule}.proof.verdict, {guarding}]", [one["input"] for one in allowed])
+    granted = f"{{one.predicate: one.grant | some one in {rule}.proof.obligations; one.grant != null}}"
+    listed = evaluate(opa, rego, f"[{rule}.proof.verdict, {guarding}, {granted}]", [one["input"] for one in allowed])
     for vector, answer in zip(allowed, listed, strict=True):
         if answer is None or answer[0] != "allow":
             raise BadInput(f"vector {vector['name']!r} should be allowed and is not: prove the vectors first")
@@ -91,8 +110,8 @@ def knock_out(rego: Path, schemas: Path, domain: str, vectors: Sequence[Mapping[
     nullable = _nullable(schemas / domain / "ledger.schema.json")
     cases = [
         case
-        for vector, found in zip(allowed, evidence, strict=True)
-        for case in knocked(vector["name"], vector, found, nullable)
+        for vector, found, answer in zip(allowed, evidence, listed, strict=True)
+        for case in knocked(vector["name"], vector, found, nullable, answer[2])
     ]
     verdicts = evaluate(opa, rego, f"{rule}.proof.verdict", [case.input for case in cases])
     problems = tuple(
@@ -117,6 +136,7 @@ def knocked(
     vector: Mapping[str, Any],
     evidence: Mapping[str, Sequence[Sequence[str]]],
     nullable: Callable[[Keys], bool],
+    lifted: Mapping[str, str] | None = None,
 ) -> Iterator[Case]:
     """Every knock-out of one vector.
 
@@ -125,13 +145,21 @@ def knocked(
         vector: the vector; only its `input` is used, and not changed.
         evidence: predicate id → the paths it lists for this input.
         nullable: whether the fact under a path may be null: it is then not knocked out that way.
+        lifted: predicate id → the id of the grant that lifts its finding.
     """
     given = vector["input"]
+    lifted = lifted or {}
+    for predicate, grant in lifted.items():
+        for field, changed in _without_consent(given, grant):
+            yield Case(name, predicate, (f"the grant's {field}",), "changed", changed)
     for predicate, listed in evidence.items():
         paths = [tuple(path) for path in listed]
         for path in paths:
             for how, changed in _changed(given, path, nullable):
-                yield Case(name, predicate, (".".join(path),), how, changed)
+                if predicate not in lifted or how in _UNKNOWN:
+                    yield Case(name, predicate, (".".join(path),), how, changed)
+                elif not how.startswith("emptied"):  # it did not hold for what was in the list
+                    yield Case(name, predicate, (".".join(path),), how, {**changed, "grants": []})
         if len(paths) > 1:
             dotted = tuple(".".join(path) for path in paths)
             yield Case(name, predicate, dotted, "deleted", _without(given, paths))
@@ -154,6 +182,18 @@ def _changed(
             yield f"replaced by {other!r}", _with(given, path, other)
     for inner in _lists(value):
         yield f"emptied at {'.'.join(map(str, inner)) or 'itself'}", _with(given, (*path, *inner), [])
+
+
+def _without_consent(given: Mapping[str, Any], grant: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The input with the grant gone, and with each field of it such that it fits no call any more."""
+    others = [one for one in given["grants"] if one["id"] != grant]
+    own = next(one for one in given["grants"] if one["id"] == grant)
+    yield "existence", {**given, "grants": others}
+    principal = (given["session"]["principal"] or {}).get("id", "")
+    stranger = ("approver", principal if own["kind"] == "approval" else f"not {principal}")
+    mistyped = [(field, other) for field in own for other in _OTHER_TYPES if type(other) is not type(own[field])]
+    for field, value in (*_OTHER_GRANTS, stranger, *mistyped):
+        yield field, {**given, "grants": [*others, {**own, field: value}]}
 
 
 def _problems(case: Case, verdict: Any) -> Iterator[str]:

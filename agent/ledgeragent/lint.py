@@ -16,9 +16,10 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from ledgeragent import policies
+from ledgeragent.contracts import Consent
 from ledgeragent.engine import find_opa
 from ledgeragent.errors import LedgerAgentError
 from ledgeragent.flow import Flow, LedgerShapes, Node, Package, Place, Shape, Touched, Use, covers
@@ -61,8 +62,9 @@ class _Lint:
         self.domain = domain
         self.root = f"data.ledgeragent.{domain}"
         self.tools_file = schemas / domain / "tools.json"
-        tools = json.loads(self.tools_file.read_text(encoding="utf-8"))["tools"]
-        self.tools: Mapping[str, Node] = {tool["name"]: tool for tool in tools}
+        file = json.loads(self.tools_file.read_text(encoding="utf-8"))
+        self.tools: Mapping[str, Node] = {tool["name"]: tool for tool in file["tools"]}
+        self.protected: Sequence[str] = file.get("protected", ())
         self.schema = LedgerShapes(json.loads((schemas / domain / "ledger.schema.json").read_text(encoding="utf-8")))
         self.above = rego.parent
         root = rego / "ledgeragent"
@@ -148,11 +150,12 @@ class _Lint:
     def _check_guards_agree(self, found: Mapping[str, set[str]]) -> None:
         """For every write the page, the predicates' `guards` and tools.json name the same predicates."""
         common = {name for names in found.values() for name in names if name.startswith("common.")}
+        common -= policies.BY_CHOICE
         for name, tool in self.tools.items():
             if tool["effect"] != "write":
                 continue
             guarding = {one for one in self._predicates if self._is_guarded(f"data.ledgeragent.{one}", name)}
-            enforced = guarding | common
+            enforced = guarding | common | (policies.BY_CHOICE & {*tool.get("guarded_by", ())})
             place = Place(str(self.tools_file), _line_of(self.tools_file, f'"{name}"'))
             for what, names in (("guarded_by", set(tool.get("guarded_by", ()))), ("the page", found.get(name, set()))):
                 if names != enforced:
@@ -169,6 +172,8 @@ class _Lint:
         package = self.packages.get(name)
         if package is None:
             return False
+        if name.removeprefix("data.ledgeragent.") in policies.BY_CHOICE:
+            return name.removeprefix("data.ledgeragent.") in self.tools[tool].get("guarded_by", ())
         return name.startswith("data.ledgeragent.common.") or tool in _guards(package)
 
     # One predicate
@@ -218,13 +223,27 @@ class _Lint:
             if name not in package.rules:
                 self._say(place, f"{package.name} has no rule `{name}`")
         for rule in _clauses(package, "holds"):
-            if rule["head"].get("value", {}).get("value") is not True:
+            # A default of false is a predicate that only a grant lifts.
+            if rule["head"].get("value", {}).get("value") is not (not rule.get("default")):
                 self._say(_place(rule["head"]), "`holds` must be plainly true where its body holds")
         for rule in _clauses(package, "verdict"):
             if rule["head"].get("value", {}).get("value") not in ("revise", "block"):
                 self._say(_place(rule["head"]), '`verdict` must be written as "revise" or "block"')
+        self._check_obligation(package)
         if not package.name.startswith("data.ledgeragent.common."):
             self._check_guards(package)
+
+    def _check_obligation(self, package: Package) -> None:
+        """Readers must see what lifts it; of what the domain protects no deployment may tune that."""
+        for rule in _clauses(package, "obligation"):
+            if _kind(rule) not in get_args(Consent):
+                kinds = " or ".join(f'"{kind}"' for kind in get_args(Consent))
+                self._say(_place(rule["head"]), f"`obligation` must be an object whose `kind` is written as {kinds}")
+            if package.name.removeprefix("data.ledgeragent.") in self.protected and not _is_constant(rule):
+                self._say(
+                    _place(rule["head"]),
+                    "the `obligation` of a protected predicate must be one object of constants, without a condition",
+                )
 
     def _check_guards(self, package: Package) -> None:
         rules = package.rules.get("guards", ())
@@ -368,6 +387,20 @@ def _literal_object(rule: Node) -> list[tuple[Node, Node]] | None:
     if value.get("type") != "object" or len(body) != 1 or body[0].get("generated") is not True or "else" in rule:
         return None
     return [(key, one) for key, one in value["value"]]
+
+
+def _kind(rule: Node) -> str:
+    """The `kind` in an obligation's object, where it is written as a text."""
+    value = rule["head"].get("value", {})
+    rows = value["value"] if value.get("type") == "object" else []
+    return next((str(one.get("value")) for key, one in rows if key.get("value") == "kind"), "")
+
+
+def _is_constant(rule: Node) -> bool:
+    """Whether a rule is one object of texts, or of lists of texts."""
+    values = [value for _, value in _literal_object(rule) or ()]
+    texts = [text for value in values for text in (value["value"] if value["type"] in ("array", "set") else [value])]
+    return bool(values) and all(text["type"] == "string" for text in texts)
 
 
 def _negated(node: Any) -> Iterator[Node]:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic_core import to_jsonable_python
 
+from ledgeragent.approval import Approve
 from ledgeragent.errors import BadInput, LedgerError, RecordError, TicketError
 from ledgeragent.feedback import USER_FAILURE
 from ledgeragent.jsonio import canonical, copied, parse
@@ -122,6 +123,7 @@ class Loop:
         mode: Mode = "same-turn",
         max_revisions: int = 3,
         history: Sequence[Message] = (),
+        approve: Approve | None = None,
     ) -> None:
         """Begin a conversation, or go on with one.
 
@@ -133,12 +135,14 @@ class Loop:
             mode: what follows when a message lost all its calls.
             max_revisions: in `same-turn`, so many times in a row the model may try again within a turn.
             history: what was said before, as the attribute of this name gave it between two turns.
+            approve: is asked where consent is all that a write wants; see `Session.review`.
         """
         self.session = session
         self._tools = list(tools)
         self._view = view
         self._mode = mode
         self._max_revisions = max_revisions
+        self._approve = approve
         self._head: list[Message] = [{"role": "system", "content": system}] if system else []
         self._history: list[Message] = [copied(message) for message in history]
         self._size = _size(self._head) + _size(self._tools) + sum(_size(message) for message in self._history)
@@ -210,7 +214,7 @@ class Loop:
             return self._step("reply", generation, text=generation.content, ended="said")
         calls = [Call(one.name, one.arguments, self._own_id(one)) for one in generation.calls]
         writes = [call for call in calls if self.session.domain.is_write(call.tool)]
-        reviews = {review.call.call_id: review for review in self.session.review(writes)}
+        reviews = {review.call.call_id: review for review in self.session.review(writes, approve=self._approve)}
         # Not before: calls that nothing can answer any more would make every later request invalid.
         self._append(_assistant(generation.content, calls))
         self._order = [call.call_id for call in calls]

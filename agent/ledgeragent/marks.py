@@ -91,7 +91,7 @@ def allow_list(file: ToolsFile, ledger: Schema, resolved: Callable[[Schema], Sch
     facts = _of_schema(ledger, resolved)
     return {
         "input": _input_marks(file, facts),
-        "decision": _decision_marks(),
+        "decision": _decision_marks(_at(facts, file.principal_path)),
         "tools": {tool.name: _of_parameters(tool.parameters) for tool in file.tools},
     }
 
@@ -158,11 +158,26 @@ def _input_marks(file: ToolsFile, facts: Marks) -> Marks:
         stale=_PATHS,
         history={"items": _call(**call, outcome=_one_of("executed", "uncertain", "pending"))},
         siblings={"items": _call(**call)},
-        grants={"items": _CLOSED},
+        grants={"items": _grant_marks(call, file, facts)},
     )
 
 
-def _decision_marks() -> Marks:
+def _grant_marks(call: Mapping[str, Marks], file: ToolsFile, facts: Marks) -> Marks:
+    return _call(
+        **call,
+        id=_RANDOM,
+        kind=_one_of("approval", "user_confirmation"),
+        predicates={"items": _RULE_ID},
+        domain=_one_of(file.domain),
+        session=_RANDOM,
+        facts=_NOTHING,  # whoever guesses the facts could confirm them by it
+        approver=_at(facts, file.principal_path),  # a person, as the principal is
+        issued=_text(INSTANT),
+        expires=_object(session=_text(INSTANT), host=_text(INSTANT)),
+    )
+
+
+def _decision_marks(approver: Marks) -> Marks:
     return _object(
         contract=_one_of(DECISION),
         request=_RANDOM,
@@ -172,7 +187,7 @@ def _decision_marks() -> Marks:
                 predicate=_RULE_ID,
                 status=_one_of("violated", "unknown"),
                 verdict=_one_of("revise", "block"),
-                mode=_one_of("enforce", "shadow"),
+                mode=_one_of("enforce", "shadow", "lifted"),
                 message=_NOTHING,  # it quotes values
                 paths=_PATHS,
                 missing={"items": _object(path={"path": True}, cause=_one_of("missing", "stale"))},
@@ -190,7 +205,14 @@ def _decision_marks() -> Marks:
                 applied=_of_type("boolean"),
             )
         },
-        obligations={"items": _CLOSED},
+        obligations={
+            "items": _object(
+                kind=_one_of("approval", "user_confirmation"),
+                predicate=_RULE_ID,
+                approvers=_or_null({"items": approver}),
+                grant=_or_null(_RANDOM),
+            )
+        },
         policy=_object(
             revision=_REVISION,
             gate=_REVISION,

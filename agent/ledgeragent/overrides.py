@@ -64,7 +64,8 @@ def _setting(domain: Domain, key: str, entry: SettingOverride, today: str) -> It
     if schema is None:
         yield f"unknown setting; there are {', '.join(sorted(known)) or 'none'}"
     else:
-        for error in Validator(schema).iter_errors(entry.value):
+        whole = {**schema, "$defs": domain.settings.get("$defs", {})}
+        for error in Validator(whole).iter_errors(entry.value):
             place = "".join(f".{part}" for part in error.absolute_path)
             yield f"value{place}: {error.message[:200]}"
     if entry.expires < today:

@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from ledgeragent.policies import check_name, read_rego
+from ledgeragent.policies import BY_CHOICE, check_name, read_rego
 
 COMMON: Final = "common."
 """What the ids of predicates begin with that guard every write of a domain."""
@@ -138,9 +138,12 @@ def page_of(rego: Path, domain: str, writes: Mapping[str, Sequence[str]], *, tun
         writes: tool → `guarded_by`, as tools.json has them. Only the common predicates are taken from there.
         tunable: whether the domain has settings; None: as its `defaults/data.json` says.
     """
-    common = {one for ids in writes.values() for one in ids if one.startswith(COMMON)}
+    common = {one for ids in writes.values() for one in ids if one.startswith(COMMON)} - BY_CHOICE
     guards = read_rego(rego, domain).guards
-    guarded = {tool: sorted(common | {one for one, tools in guards.items() if tool in tools}) for tool in writes}
+    guarded = {
+        tool: sorted(common | (BY_CHOICE & {*ids}) | {one for one, tools in guards.items() if tool in tools})
+        for tool, ids in writes.items()
+    }
     if tunable is None:
         tunable = _has_defaults(rego / "ledgeragent" / domain / "defaults" / "data.json")
     return page_text(domain, guarded, tunable=tunable)

@@ -24,6 +24,9 @@ ROOTS: Final[Mapping[str, str]] = {
 }
 """Kind of policy data that comes beside the policies → the root it has in OPA."""
 
+BY_CHOICE: Final = frozenset({"common.user_confirmed"})
+"""Common predicates that guard only the tools which list them; every other one that is named guards every write."""
+
 _DOMAIN_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _GUARDING: Final = re.compile(r'^guarding\["(?P<tool>[^"]+)"\] := \{(?P<body>[^}]*)\}', re.MULTILINE)
 _LISTED: Final = re.compile(r'"([^"]*)":')

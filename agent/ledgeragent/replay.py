@@ -52,8 +52,8 @@ class JudgedCall:
 
 
 def findings(review: Review) -> list[Finding]:
-    """The findings of a review, none when no decision was accepted."""
-    return list(review.decision.findings) if review.decision is not None else []
+    """The findings of a review that no grant lifts, none when no decision was accepted."""
+    return [one for one in review.decision.findings if one.mode != "lifted"] if review.decision is not None else []
 
 
 def _finding_row(finding: Finding) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Rollout:
     def _decided(self, record: Mapping[str, Any], findings: list[Finding]) -> list[str]:
         """Count a decision; the predicates that would have held the call back."""
         is_shadow = record.get("enforced") is False
-        found = [one for one in findings if is_shadow or one.mode == "shadow"]
+        found = [one for one in findings if one.mode == "shadow" or (is_shadow and one.mode == "enforce")]
         if not is_shadow and not found:
             self.enforced += 1
             return []

@@ -85,6 +85,8 @@ class SavedSession(Contract):
     tickets: list[SavedTicket]
     issued: list[SavedRead]
     rejected: list[SavedRejection]
+    spent: list[Name]
+    """Ids of the grants that were used, sorted."""
     seen: list[str]
     """Every word of every tool return, sorted."""
     seen_all: bool

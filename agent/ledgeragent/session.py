@@ -20,9 +20,11 @@ from typing import Any, Final, Self, get_args
 from pydantic import ValidationError
 
 from ledgeragent import telemetry
+from ledgeragent.approval import Approvals, Approve, asked
 from ledgeragent.contracts import (
     GATE_INPUT,
     RECORD,
+    ApprovalRequest,
     Decision,
     DecisionRecord,
     EngineShown,
@@ -32,12 +34,13 @@ from ledgeragent.contracts import (
     OutcomeRecord,
     Principal,
     ReadTool,
+    SignedGrant,
     Verdict,
     WriteTool,
     described,
     is_instant,
 )
-from ledgeragent.errors import BadInput, LedgerError, RecordError, SessionClosed, TicketError
+from ledgeragent.errors import BadInput, LedgerError, RecordError, SessionClosed, TicketError, origin, shown_id
 from ledgeragent.feedback import (
     USER_FAILURE,
     SuggestedRead,
@@ -61,6 +64,7 @@ answer to a reported outcome leave the session. What it raises keeps them in and
 
 _MAX_SEEN: Final = 500_000
 _MAX_REMEMBERED: Final = 1_000_000
+_MAX_GRANTS: Final = 20
 _log = logging.getLogger(__name__)
 _WORD: Final = re.compile(r"[\w@.+'-]+")
 
@@ -135,6 +139,8 @@ class Review:
         message: for the model.
         user_message: for the user.
         ticket: what the executor must be shown; only with allow.
+        request: what somebody must consent to; None when that would not be enough, and with allow.
+        refused_grants: why grants passed with the call were not taken for it, one line each.
     """
 
     call: Call
@@ -147,6 +153,8 @@ class Review:
     ticket: Ticket | None
     gate_input: Mapping[str, Any]
     would: Verdict
+    request: ApprovalRequest | None = None
+    refused_grants: tuple[str, ...] = ()
 
 
 @dataclass
@@ -186,6 +194,7 @@ class _State:
     issued: dict[str, IssuedCall] = field(default_factory=dict)
     tickets: dict[str, _OpenTicket] = field(default_factory=dict)
     rejected: dict[str, _Rejected] = field(default_factory=dict)
+    spent: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
     seen_all: bool = False
     closed: str | None = None
@@ -204,6 +213,7 @@ class Session:
         recorder: Recorder | None = None,
         limits: Limits | None = None,
         keeper: Keeper | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
         """Open a session with an empty ledger.
 
@@ -215,6 +225,7 @@ class Session:
             recorder: keeps a record of every decision and outcome, or None.
             limits: size caps of the ledger.
             keeper: keeps the session's state beyond this process, or None.
+            approvals: whose grants it takes; None: nobody's.
 
         Raises:
             BadInput: for a clock without an offset, or a principal the host did not authenticate.
@@ -225,6 +236,7 @@ class Session:
         self.ledger = Ledger(gate.domain, limits or Limits())
         self._recorder = recorder
         self._keeper = keeper
+        self._approvals = approvals
         self._lock = threading.RLock()
         self._state = _State()
         self._host_principal: Principal | None = None
@@ -371,17 +383,24 @@ class Session:
 
     # Writes -----------------------------------------------------------------------------------------------------
 
-    def review(self, calls: Sequence[Call]) -> list[Review]:
+    def review(
+        self, calls: Sequence[Call], *, grants: Sequence[SignedGrant] = (), approve: Approve | None = None
+    ) -> list[Review]:
         """Judge the writes of one model message, in order.
 
         Args:
             calls: writes (or undeclared tools) as the model proposed them; each sees the admitted ones before it.
+            grants: consents to some of them. One that is not taken lifts nothing; the review says why. One by which a
+                call is admitted is spent, whatever becomes of the call.
+            approve: is asked, once for a call, where consent is all that is wanting; what it gives counts at once, for
+                this call before those after it. The session waits meanwhile. What it raises is no consent.
 
         Returns:
             One review per call. Admitted calls carry a ticket; run them in order.
 
         Raises:
             LedgerError: when one of them changes nothing: issue it as a read.
+            BadInput: for grants, or somebody to ask, in a session that takes none; or for more grants than are taken.
             SessionError: when what was admitted could not be kept: then none of it is, and the session ends here.
         """
         with self._lock:
@@ -389,36 +408,78 @@ class Session:
             for call in calls:
                 if not self.domain.is_write(call.tool):
                     raise LedgerError(f"{call.tool!r} changes nothing: issue it and observe its return")
+            if not self.takes_grants and (grants or approve is not None):
+                raise BadInput("this session takes no grants: open it with `approvals`")
+            if len(grants) > _MAX_GRANTS:
+                raise BadInput(f"{len(grants)} grants at once; at most {_MAX_GRANTS} are taken")
             siblings: list[_Write] = []
-            reviews = [self._watched(call, siblings) for call in calls]
+            reviews = [self._consented(call, siblings, grants, approve) for call in calls]
             if siblings:
                 self._keep()
             return reviews
 
-    def _watched(self, call: Call, siblings: list[_Write]) -> Review:
+    def _consented(
+        self, call: Call, siblings: list[_Write], grants: Sequence[SignedGrant], approve: Approve | None
+    ) -> Review:
+        review = self._watched(call, siblings, grants)
+        if approve is None or review.request is None:
+            return review
+        given = _consent(approve, review.request)
+        return self._watched(call, siblings, [*grants, *given]) if given else review
+
+    def _watched(self, call: Call, siblings: list[_Write], grants: Sequence[SignedGrant]) -> Review:
         declared = call.tool if call.tool in self.domain.tools else None
         with telemetry.reviewing(self.domain.name, declared, enforced=self.enforced) as tell:
-            review = self._review(call, siblings)
+            review = self._review(call, siblings, grants)
             tell(review.would, review.decision, review.failure.code if review.failure is not None else None)
             return review
 
-    def _review(self, call: Call, siblings: list[_Write]) -> Review:
+    def _review(self, call: Call, siblings: list[_Write], grants: Sequence[SignedGrant]) -> Review:
         gate_input, cut = self._gate_input(call, siblings)
+        refused = self._take(grants, gate_input)
         judged = self.gate.judge(gate_input)
         judged = self._kept(gate_input, cut, call, judged)
         if judged.decision is None or judged.verdict != "allow":
             if judged.decision is not None:  # an engine that fails says nothing about the call
                 self._count_rejection(gate_input)
-            rejection = self._rejection(call, judged, gate_input)
+            rejection = replace(self._rejection(call, judged, gate_input, cut), refused_grants=refused)
             # Even a shadow cannot let through what is no call.
             if self.enforced or self._rehearses or not isinstance(gate_input["action"]["arguments"], Mapping):
                 return rejection
             return self._admitted(rejection, siblings, cut.records)
         message = model_message(call.tool, judged.decision, ())
-        allowed = Review(call, "allow", judged.decision, None, (), message, "", None, gate_input, "allow")
+        allowed = Review(
+            call, "allow", judged.decision, None, (), message, "", None, gate_input, "allow", None, refused
+        )
         if self._rehearses:
             return allowed
+        # Before anything of it leaves the session, so that it is kept with the admission.
+        self._state.spent |= {one.grant for one in judged.decision.obligations if one.grant is not None}
         return self._admitted(allowed, siblings, cut.records)
+
+    def _take(self, grants: Sequence[SignedGrant], gate_input: dict[str, Any]) -> tuple[str, ...]:
+        """Put the grants for this call into the gate input; why others are not taken."""
+        taken, refused = [], []
+        for signed in grants:
+            problem = self._problem_of(signed, gate_input)
+            if problem is None:
+                taken.append(signed.grant.model_dump())
+            else:
+                refused.append(f"grant {shown_id(signed.grant.id)}: {problem}")
+        gate_input["grants"] = sorted(taken, key=lambda grant: str(grant["id"]))
+        return tuple(refused)
+
+    def _problem_of(self, signed: SignedGrant, gate_input: Mapping[str, Any]) -> str | None:
+        if self._approvals is None:
+            return "this session takes none"
+        if signed.grant.id in self._state.spent:
+            return "it was used before"
+        return self._approvals.problem(signed, gate_input)
+
+    @property
+    def takes_grants(self) -> bool:
+        """Whether it was opened with somebody's keys."""
+        return self._approvals is not None
 
     @property
     def enforced(self) -> bool:
@@ -440,7 +501,7 @@ class Session:
         self._state.tickets[ticket.id] = _OpenTicket(ticket, write, records)
         return replace(review, verdict="allow", ticket=ticket)
 
-    def _rejection(self, call: Call, judged: Judged, gate_input: Mapping[str, Any]) -> Review:
+    def _rejection(self, call: Call, judged: Judged, gate_input: Mapping[str, Any], cut: Slice) -> Review:
         decision = judged.decision
         if decision is None:
             failure = judged.failure or Failure("host.internal", "no decision")
@@ -449,7 +510,8 @@ class Session:
         reads = suggested_reads(self.domain, decision.findings)
         message = model_message(call.tool, decision, reads)
         said, verdict = user_message(decision), decision.verdict
-        return Review(call, verdict, decision, None, reads, message, said, None, gate_input, verdict)
+        request = asked(gate_input, decision, cut.read) if self.enforced else None
+        return Review(call, verdict, decision, None, reads, message, said, None, gate_input, verdict, request)
 
     def _gate_input(self, call: Call, siblings: Sequence[_Write]) -> tuple[dict[str, Any], Slice]:
         arguments = _understood(call.arguments)
@@ -724,6 +786,7 @@ class Session:
                     "tickets": [_saved(held) for held in state.tickets.values()],
                     "issued": [{**vars(one), "arguments": copied(one.arguments)} for one in state.issued.values()],
                     "rejected": [{"call": call, **vars(one)} for call, one in state.rejected.items()],
+                    "spent": sorted(state.spent),
                     "seen": sorted(state.seen),
                     "seen_all": state.seen_all,
                     "ledger": self.ledger.to_json(),
@@ -739,6 +802,7 @@ class Session:
         recorder: Recorder | None = None,
         limits: Limits | None = None,
         keeper: Keeper | None = None,
+        approvals: Approvals | None = None,
     ) -> Self:
         """Read a session back. Nothing here says whether the document is the session's latest: see `Sessions`.
 
@@ -748,13 +812,22 @@ class Session:
             recorder: as for a new session.
             limits: as for a new session.
             keeper: as for a new session.
+            approvals: as for a new session.
 
         Raises:
             LedgerError: when it is of another domain or contract, something does not fit, or a `ShadowGate` let writes
                 through that wait to run under a gate.
         """
         saved = from_document(document, gate.domain)
-        session = cls(gate, now=saved.now, session_id=saved.id, recorder=recorder, limits=limits, keeper=keeper)
+        session = cls(
+            gate,
+            now=saved.now,
+            session_id=saved.id,
+            recorder=recorder,
+            limits=limits,
+            keeper=keeper,
+            approvals=approvals,
+        )
         if saved.tickets and session.enforced and not saved.enforced:
             raise LedgerError(
                 "a shadow gate let writes of this session through that a gate did not judge; they are open"
@@ -852,6 +925,18 @@ class Session:
                 self._state.seen.update(_words(one))
 
 
+def _consent(approve: Approve, request: ApprovalRequest) -> Sequence[SignedGrant]:
+    try:
+        given = approve(request)
+        found = () if given is None else (given,) if isinstance(given, SignedGrant) else tuple(given)[:_MAX_GRANTS]
+        if not all(isinstance(one, SignedGrant) for one in found):
+            raise TypeError
+    except Exception as error:  # noqa: BLE001 - the calls before this one are admitted: their tickets must not be lost
+        _log.error("nobody could be asked for consent: %s", origin(error))
+        return ()
+    return found
+
+
 def _instant(now: str) -> datetime:
     problem = BadInput("now must be RFC 3339 with an offset, such as 2024-05-15T15:00:00-05:00")
     if not is_instant(now):
@@ -885,6 +970,7 @@ def _restored(saved: SavedSession) -> _State:
         },
         tickets={one.id: _open_ticket(one, writes[one.write]) for one in saved.tickets},
         rejected={one.call: _Rejected(one.ledger, one.count) for one in saved.rejected},
+        spent=set(saved.spent),
         seen=set(saved.seen),
         seen_all=saved.seen_all,
         closed=saved.closed,

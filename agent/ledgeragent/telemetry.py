@@ -122,7 +122,7 @@ def _count(about: Mapping[str, Any], verdict: str, decision: Decision | None, er
     if error is not None:
         _failures.add(1, {**about, ERROR: error})
     for finding in decision.findings if decision is not None else ():
-        if finding.mode == "shadow" or not about[ENFORCED]:
+        if finding.mode == "shadow" or (finding.mode == "enforce" and not about[ENFORCED]):
             by = "predicate" if finding.mode == "shadow" else "gate"
             said = {PREDICATE: finding.predicate, VERDICT: finding.verdict, SHADOW: by}
             _watched.add(1, {DOMAIN: about[DOMAIN], TOOL: about[TOOL], **said})

@@ -47,7 +47,11 @@ EXPECTED = [
         3,
         "scale",
         "block",
-        {"deployments.owners": "violated", "deployments.within_capacity": "violated"},
+        {
+            "common.user_confirmed": "violated",
+            "deployments.owners": "violated",
+            "deployments.within_capacity": "violated",
+        },
     ),
     ("untested", 9, "deploy", "revise", {"deployments.build_tested": "violated"}),
     ("untested", 13, "deploy", "allow", {}),

@@ -71,6 +71,7 @@ def test_what_is_generated_in_the_repository_is_that_of_its_sources(opa_binary: 
             assert (folder / path.relative_to(EXAMPLES / "deployments")).read_bytes() == path.read_bytes(), path
 
 
+CONFIRMED = '"consents": [{ "kind": "user_confirmation", "by": "ada", "predicates": ["common.user_confirmed"] }]'
 FROZEN = f"{OWN}/no_freeze/no_freeze"
 TOGETHER = {
     "all that leaves the domain loadable": [
@@ -79,15 +80,16 @@ TOGETHER = {
             f"{FROZEN}_test.rego",
             "test_policy_data_can",
             "todo_policy_data_can",
-            f"{FROZEN}.rego:24: no test reaches this",
+            f"{FROZEN}.rego:25: no test reaches this",
         ),
         (TESTED, "build_id}.tests", "build_id}.number", "builds.*.tests is not in METADATA evidence of"),
         (
             CASES,
-            '"replicas": 9 },\n      "verdict": "revise"',
-            '"replicas": 9 },\n      "verdict": "allow"',
-            f"{CASES}: case 'one replica too many': stated allow (deployments.within_capacity violated), "
-            "decided revise (deployments.within_capacity violated)",
+            f'"replicas": 9 }},\n      {CONFIRMED},\n      "verdict": "revise"',
+            f'"replicas": 9 }},\n      {CONFIRMED},\n      "verdict": "allow"',
+            f"{CASES}: case 'one replica too many': stated allow (common.user_confirmed violated, "
+            "deployments.within_capacity violated), decided revise (common.user_confirmed violated, "
+            "deployments.within_capacity violated)",
         ),
         (TOOLS, "Deploy a newer", "Deploy  a newer", f"{OWN}/data.json: is out of date"),
         ("rego/ledgeragent/gate/text/text.rego", "80", "90", "text.rego: is not this version's"),
@@ -98,7 +100,7 @@ TOGETHER = {
             CASES,
             '"name": "tests still run",',
             '"name": "tests still run", "history": [{"tool": "drop", "arguments": {}, "outcome": "done"}],',
-            f"{CASES}: cases.12.history.0.outcome: ",
+            f"{CASES}: cases.16.history.0.outcome: ",
         ),
     ],
     "a rule that its own tests find wrong": [
@@ -142,7 +144,7 @@ def test_compile_refuses_cases_that_are_decided_otherwise(tmp_path: Path, folder
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     cases = tmp_path / CASES
     cases.write_text(cases.read_text().replace('"principal": "nobody",', '"principal": { "id": "ada" },'))
-    with pytest.raises(BadInput, match=r"case 'nobody is signed in': stated block .*, decided allow"):
+    with pytest.raises(BadInput, match=r"case 'nobody is signed in': stated block .*, decided revise \(common.user_c"):
         compile_folder(Sources.under(tmp_path), opa_binary)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import secrets
 import shutil
 import socket
 import subprocess
@@ -77,14 +78,32 @@ def mutated(chance: random.Random, value: Any) -> Any:
     return changed
 
 
+def granted(asked: Any) -> dict[str, Any]:
+    """Somebody's consent to the call."""
+    return {
+        "id": secrets.token_hex(16),
+        "kind": "approval",
+        "predicates": ["common.x"],
+        "domain": asked["domain"],
+        "session": CANARY,
+        "tool": asked["action"]["tool"],
+        "arguments": asked["action"]["arguments"],
+        "facts": CANARY,
+        "approver": CANARY,
+        "issued": "2026-03-02T10:00:00-05:00",
+        "expires": {"session": "2026-03-02T10:15:00-05:00", "host": "2026-03-02T10:15:00Z"},
+    }
+
+
 def cases(domain: str) -> list[tuple[Any, Any]]:
     """Inputs and results: the vectors' own, with canaries, and mutated."""
     chance = random.Random(domain)
     own = Domain.load(domain)
     found: list[tuple[Any, Any]] = []
     for vector in vectors(domain):
-        asked = vector["input"]
+        asked = {**vector["input"], "grants": [granted(vector["input"])]}
         result = {**vector["decision"], "request": asked["request"], "policy": {"revision": REVISION}}
+        result["obligations"] = [{"kind": "approval", "predicate": f"{domain}.x", "approvers": [CANARY], "grant": None}]
         found += [(asked, result), (disguised(own, asked), result), (overrun(asked), overrun_result(result))]
         found += [(mutated(chance, asked), mutated(chance, result)) for _ in range(3)]
     return found

@@ -154,12 +154,15 @@ def _principal(value: JSON) -> bool:
     )
 
 
+def _instant(value: JSON) -> bool:
+    return isinstance(value, str) and _INSTANT.fullmatch(value) is not None
+
+
 def _session(value: JSON) -> bool:
     return (
         _closed(value, "id", "now", "turn", "principal", "rejections")
         and _name(value["id"])
-        and isinstance(value["now"], str)
-        and _INSTANT.fullmatch(value["now"]) is not None
+        and _instant(value["now"])
         and _count(value["turn"])
         and _count(value["rejections"])
         and _principal(value["principal"])
@@ -176,6 +179,20 @@ def _write(value: JSON, *more: str) -> bool:
 
 def _entry(value: JSON) -> bool:
     return _write(value, "outcome") and value["outcome"] in ("executed", "uncertain", "pending")
+
+
+def _grant(value: JSON) -> bool:
+    names = ("id", "domain", "session", "tool", "facts", "approver")
+    return (
+        _closed(value, *names, "kind", "predicates", "arguments", "issued", "expires")
+        and all(_name(value[name]) for name in names)
+        and value["kind"] in ("approval", "user_confirmation")
+        and _list(value["predicates"], _name)
+        and value["predicates"] != []
+        and isinstance(value["arguments"], dict)
+        and _closed(value["expires"], "session", "host")
+        and all(_instant(one) for one in (value["issued"], *value["expires"].values()))
+    )
 
 
 def _list(value: JSON, fits: Callable[[JSON], bool]) -> bool:
@@ -220,7 +237,7 @@ def well_formed(document: JSON) -> bool:
         and all(_raw(document["ledger"], path) is ABSENT for path in document["stale"])
         and _list(document["history"], _entry)
         and _list(document["siblings"], _write)
-        and _list(document["grants"], lambda grant: isinstance(grant, dict))
+        and _list(document["grants"], _grant)
     )
 
 

@@ -106,11 +106,33 @@ def world(pick: Pick) -> JSON:
         "stale": stale,
         "history": _history(pick, tool),
         "siblings": [{"tool": name, "arguments": _ARGUMENTS[name](pick)} for name in _some(pick, tuple(_ARGUMENTS))],
-        "grants": [],
+        "grants": _grants(pick, tool),
     }
     for path in stale:
         _remove(document["ledger"], path)
     return document
+
+
+def _grants(pick: Pick, tool: str) -> list[JSON]:
+    """Now and then a grant: retail has nothing that one lifts."""
+    names = pick(((), (), (), (), ("retail.order_pending", "gate.loop")))
+    if not names:
+        return []
+    return [
+        {
+            "id": "grant-1",
+            "kind": pick(("approval", "user_confirmation")),
+            "predicates": list(names),
+            "domain": "retail",
+            "session": "session-1",
+            "tool": tool,
+            "arguments": {},
+            "facts": "sha256:0",
+            "approver": pick(("grace", ME)),
+            "issued": "2024-05-15T15:00:00-05:00",
+            "expires": {"session": "2024-05-15T15:15:00-05:00", "host": "2024-05-15T20:15:00Z"},
+        }
+    ]
 
 
 def mutated(document: JSON, pick: Pick) -> JSON:

@@ -17,7 +17,7 @@ from typing import IO, Any, Final, cast
 
 from ledgeragent.conversation import MAX_LINE
 from ledgeragent.errors import BadInput
-from ledgeragent.records import MAX_RECORD
+from ledgeragent.recordfiles import MAX_RECORD
 
 STDIN: Final = "-"
 _LONGEST: Final = max(MAX_LINE, MAX_RECORD)

@@ -15,6 +15,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ledgeragent.approval import Approvals
 from ledgeragent.contracts import Principal
 from ledgeragent.errors import (
     BadInput,
@@ -106,6 +107,7 @@ class Sessions:
         hold: float = 120.0,
         recorder: Recorder | None = None,
         limits: Limits | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
         """Nothing is asked of the store yet.
 
@@ -118,6 +120,7 @@ class Sessions:
                 longest answer of the model or run of a tool.
             recorder: keeps a record of every decision and outcome, or None.
             limits: size caps of the ledgers.
+            approvals: whose grants the sessions take; None: nobody's.
 
         Raises:
             BadInput: for missing or short keys, or a lifetime that is not longer than `hold`.
@@ -131,6 +134,7 @@ class Sessions:
         self._gate = gate
         self._recorder = recorder
         self._limits = limits
+        self._approvals = approvals
 
     def create(self, session_id: str, *, now: str, principal: Principal | None = None) -> str:
         """Store a new, empty session. Nothing else ever makes one.
@@ -221,7 +225,12 @@ class Sessions:
     def _restored(self, stored: Stored, session_id: str, keeper: Keeper) -> Session:
         try:
             return Session.from_json(
-                json.loads(stored.body), self._gate, recorder=self._recorder, limits=self._limits, keeper=keeper
+                json.loads(stored.body),
+                self._gate,
+                recorder=self._recorder,
+                limits=self._limits,
+                keeper=keeper,
+                approvals=self._approvals,
             )
         except (LedgerError, BadInput) as error:
             raise SessionDamaged(

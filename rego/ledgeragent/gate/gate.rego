@@ -3,7 +3,8 @@
 # description: |
 #   Turns a domain's predicates into one decision. Shared by every domain; knows no business rule.
 #   The gate is total: each predicate handed to it ends as exactly one of holds, unknown or violated, and whatever is
-#   undefined, malformed or missing counts against the call.
+#   undefined, malformed or missing counts against the call. A violated one that states an obligation is lifted by a
+#   grant that fulfils it; what the gate itself finds, and what is unknown, never is.
 # schemas:
 #   - input: schema["gate_input.schema"]
 package ledgeragent.gate
@@ -12,6 +13,7 @@ import data.ledgeragent.gate.arguments
 import data.ledgeragent.gate.facts
 import data.ledgeragent.gate.floor as organisation
 import data.ledgeragent.gate.freeze
+import data.ledgeragent.gate.grants
 import data.ledgeragent.gate.overrides
 import data.ledgeragent.gate.policy
 import data.ledgeragent.gate.request
@@ -35,12 +37,12 @@ decide(domain, declared, predicates) := {
 	"findings": findings,
 	"predicates": sort([id | some id in judged]),
 	"overrides": overrides.shown(domain, declared, judged),
-	"obligations": [],
+	"obligations": _obligations(findings, predicates),
 	"policy": policy.shown(domain, declared),
 } if {
 	gate_findings := _gate_findings(domain, declared, predicates)
 	judged := _judged(gate_findings, predicates)
-	own := {finding |
+	own := {_lifted(finding, predicate) |
 		some id in judged
 		some predicate in _failing(predicates[id])
 		finding := _finding(domain, declared, id, predicate)
@@ -155,6 +157,23 @@ _failed(domain, declared, id, predicate, mode, missing) := {
 	"missing": [],
 }
 
+# What a grant lifts stays in the decision, and does not count.
+_lifted(finding, predicate) := object.union(finding, {"mode": "lifted"}) if {
+	_obligation(finding, predicate).grant != null
+} else := finding
+
+_obligation(finding, predicate) := grants.obligation(finding.predicate, predicate.obligation) if {
+	finding.status == "violated"
+	finding.mode in {"enforce", "lifted"}
+}
+
+# In the order of the findings; the gate's own have no predicate here.
+_obligations(findings, predicates) := [obligation |
+	some finding in findings
+	some predicate in _failing(predicates[finding.predicate])
+	obligation := _obligation(finding, predicate)
+]
+
 # Evidence that is not a set of paths is no evidence: then the predicate is violated, not unknown.
 _missing(declared, predicate) := sort([row |
 	some path in predicate.evidence
@@ -226,7 +245,7 @@ _sorted(findings) := [row[3] | some row in sort([row |
 _rank := {"block": 0, "revise": 1, "violated": 0, "unknown": 1}
 
 _verdict(findings) := "allow" if {
-	every finding in findings { finding.mode == "shadow" }
+	every finding in findings { finding.mode in {"shadow", "lifted"} }
 } else := "block" if {
 	some finding in findings
 	finding.mode == "enforce"

@@ -8,14 +8,8 @@ sound := {"demo.limit": given.holds, "demo.owner": given.holds}
 
 limited(predicate) := {"demo.limit": predicate, "demo.owner": given.holds}
 
-# As a domain's page asks its predicates.
-asked(predicates) := {id: failing |
-	some id, one in predicates
-	failing := [one | not one.holds == true]
-}
-
 decide(predicates, request) := decision if {
-	decision := gate.decide("demo", given.declared, asked(predicates)) with input as request
+	decision := gate.decide("demo", given.declared, given.asked(predicates)) with input as request
 }
 
 findings(predicates, request) := decide(predicates, request).findings
@@ -147,7 +141,7 @@ test_a_predicate_that_is_nothing_blocks if {
 
 test_findings_are_sorted_worst_first_then_by_status_and_name if {
 	tools := {"pay": object.union(given.declared.tools.pay, {"guarded_by": ["demo.a", "demo.b", "demo.c", "demo.d"]})}
-	decision := gate.decide("demo", object.union(given.declared, {"tools": tools}), asked({
+	decision := gate.decide("demo", object.union(given.declared, {"tools": tools}), given.asked({
 		"demo.a": object.union(given.fails, {"evidence": {["nowhere"]}}),
 		"demo.b": given.fails,
 		"demo.c": object.union(given.fails, {"verdict": "block"}),
@@ -177,7 +171,7 @@ test_a_tool_declared_without_effect_or_parameters_is_undeclared if {
 	] {
 		tools := object.union(object.remove(given.declared.tools, ["pay"]), {"pay": tool})
 		declared := object.union(object.remove(given.declared, ["tools"]), {"tools": tools})
-		decision := gate.decide("demo", declared, asked(sound)) with input as given.request
+		decision := gate.decide("demo", declared, given.asked(sound)) with input as given.request
 		[row.predicate | some row in decision.findings] == ["gate.tool"]
 	}
 }
@@ -221,7 +215,8 @@ test_common_predicates_alone_guard_nothing if {
 		given.declared.tools.pay,
 		{"guarded_by": ["common.no_repeat_write"]},
 	)}})
-	decision := gate.decide("demo", common, asked({"common.no_repeat_write": given.holds})) with input as given.request
+	predicates := given.asked({"common.no_repeat_write": given.holds})
+	decision := gate.decide("demo", common, predicates) with input as given.request
 	[row.predicate | some row in decision.findings] == ["gate.unguarded"]
 }
 
@@ -280,7 +275,7 @@ test_no_request_at_all_is_blocked if {
 }
 
 test_undefined_where_the_generated_data_is_missing if {
-	not gate.decide("demo", {}, asked(sound)) with input as given.request
+	not gate.decide("demo", {}, given.asked(sound)) with input as given.request
 }
 
 override(entry) := {"demo": {"predicates": {"demo.limit": object.union(entry, {
@@ -290,7 +285,7 @@ override(entry) := {"demo": {"predicates": {"demo.limit": object.union(entry, {
 })}}}
 
 under(entry, predicates, request) := decision if {
-	decision := gate.decide("demo", given.declared, asked(predicates)) with input as request
+	decision := gate.decide("demo", given.declared, given.asked(predicates)) with input as request
 		with data.ledgeragent_overrides as override(entry)
 }
 
@@ -325,7 +320,7 @@ test_an_override_changes_the_verdict_of_what_is_violated_and_not_of_what_is_unkn
 stopped(name) := {"demo": {"tools": {name: {"owner": "Security", "reason": "Incident 7.", "since": "2026-03-01"}}}}
 
 frozen(name, predicates, request) := decision if {
-	decision := gate.decide("demo", given.declared, asked(predicates)) with input as request
+	decision := gate.decide("demo", given.declared, given.asked(predicates)) with input as request
 		with data.ledgeragent_freeze as stopped(name)
 }
 
@@ -359,7 +354,7 @@ test_a_frozen_tool_is_blocked_even_if_its_arguments_do_not_fit if {
 
 test_a_freeze_of_another_tool_or_domain_stops_nothing if {
 	frozen("ping", sound, given.request).verdict == "allow"
-	decision := gate.decide("demo", given.declared, asked(sound)) with input as given.request
+	decision := gate.decide("demo", given.declared, given.asked(sound)) with input as given.request
 		with data.ledgeragent_freeze as {"other": stopped("pay").demo}
 	decision.verdict == "allow"
 }
@@ -369,7 +364,7 @@ test_no_override_reaches_a_freeze if {
 		override({"mode": "off"}),
 		{"demo": {"predicates": {"gate.frozen": override({"mode": "off"}).demo.predicates["demo.limit"]}}},
 	])
-	decision := gate.decide("demo", given.declared, asked(sound)) with input as given.request
+	decision := gate.decide("demo", given.declared, given.asked(sound)) with input as given.request
 		with data.ledgeragent_freeze as stopped("pay")
 		with data.ledgeragent_overrides as off
 	decision.findings == [pay_is_frozen]
@@ -378,7 +373,7 @@ test_no_override_reaches_a_freeze if {
 demanded(ids) := {"demo": {"tools": {"pay": {"owner": "Security", "reason": "Always.", "predicates": ids}}}}
 
 above(ids, predicates, request) := decision if {
-	decision := gate.decide("demo", given.declared, asked(predicates)) with input as request
+	decision := gate.decide("demo", given.declared, given.asked(predicates)) with input as request
 		with data.ledgeragent_floor as demanded(ids)
 }
 
@@ -406,7 +401,7 @@ test_a_tool_cannot_get_below_the_floor_by_another_effect if {
 test_an_override_does_not_weaken_what_the_floor_demands if {
 	every entry in [{"mode": "off"}, {"mode": "shadow"}, {"verdict": "revise"}] {
 		blocking := object.union(given.fails, {"verdict": "block"})
-		decision := gate.decide("demo", given.declared, asked(limited(blocking))) with input as given.request
+		decision := gate.decide("demo", given.declared, given.asked(limited(blocking))) with input as given.request
 			with data.ledgeragent_floor as demanded(["demo.limit"])
 			with data.ledgeragent_overrides as override(entry)
 		decision.verdict == "block"

@@ -4,7 +4,8 @@
 #   The cabin is refundable (business), the booking was made at most 24 hours ago, the airline cancelled one of its
 #   flights, or it is insured. Whether the customer's reason is one that the insurance covers is said in the dialogue
 #   and not in the ledger. A booking time after `now` counts as just made: a session's clock may lag. The cabins and the
-#   window are policy data (`settings.refundable_cabins`, `settings.cancel_window_hours`).
+#   window are policy data (`settings.refundable_cabins`, `settings.cancel_window_hours`). A deployment may name who can
+#   approve other cancellations (`settings.cancellation_approvers`); by default nobody can.
 # custom:
 #   id: airline.cancel_requires_basis
 #   remedy: Read the status of the flights; if none was cancelled by the airline, decline, or hand over.
@@ -71,6 +72,12 @@ _window := data.ledgeragent.airline.settings.cancel_window_hours * 3600 if {
 }
 
 verdict := "block"
+
+obligation := {"kind": "approval", "approvers": _approvers} if count(_approvers) > 0
+
+_approvers := data.ledgeragent.airline.settings.cancellation_approvers if {
+	is_array(data.ledgeragent.airline.settings.cancellation_approvers)
+}
 
 message := text.join([
 	"Reservation ",

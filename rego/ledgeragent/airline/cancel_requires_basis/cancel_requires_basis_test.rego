@@ -85,6 +85,23 @@ test_the_cabins_and_the_window_are_policy_data if {
 	given.under(wider, id, groundless) == "holds"
 }
 
+test_nobody_can_approve_one_without_a_ground_unless_policy_data_names_them if {
+	obligations(data.ledgeragent.airline.settings) == []
+	obligations(given.settings("cancellation_approvers", ["grace"])) == [{
+		"kind": "approval",
+		"predicate": id,
+		"approvers": ["grace"],
+		"grant": null,
+	}]
+	every value in [null, "grace", [5], {"grace"}, {"grace": true}] {
+		obligations(given.settings("cancellation_approvers", value)) == []
+	}
+}
+
+obligations(changed) := found.obligations if {
+	found := data.ledgeragent.airline.decision with input as groundless with data.ledgeragent.airline.settings as changed
+}
+
 test_without_sound_policy_data_those_grounds_are_none if {
 	recent := given.claim(groundless, created, "2026-03-02T09:00:00")
 	every value in [null, true, "24", [24], {}] {

@@ -9,6 +9,20 @@ principal := {"id": "ada", "source": "host"}
 
 write := {"tool": "pay", "arguments": {}}
 
+grant := {
+	"id": "grant-1",
+	"kind": "approval",
+	"predicates": ["demo.limit"],
+	"domain": "demo",
+	"session": "session-1",
+	"tool": "pay",
+	"arguments": {"amount": 5},
+	"facts": "sha256:test",
+	"approver": "grace",
+	"issued": "2026-03-02T09:59:00-05:00",
+	"expires": {"session": "2026-03-02T10:14:00-05:00", "host": "2026-03-02T15:14:00Z"},
+}
+
 entry := object.union(write, {"outcome": "executed"})
 
 test_a_sound_request_has_no_problems if {
@@ -17,7 +31,7 @@ test_a_sound_request_has_no_problems if {
 	problems(given.put(["session", "principal"], object.union(principal, {"claims": {"role": "x"}}))) == set()
 	problems(given.put(["history"], [entry, object.union(entry, {"outcome": "pending"})])) == set()
 	problems(given.put(["siblings"], [write])) == set()
-	problems(given.put(["grants"], [{}])) == set()
+	problems(given.put(["grants"], [grant, object.union(grant, {"kind": "user_confirmation"})])) == set()
 	problems(given.put(["stale"], [["spent"], ["limit", "daily"]])) == set()
 	problems(given.put(["session", "now"], "2026-03-02T10:00:00.5Z")) == set()
 }
@@ -50,7 +64,9 @@ test_parts_of_another_type_are_problems if {
 	every value in [null, 5, "x", {"x": 1}, [null], [{}], [entry]] {
 		problems(given.put(["siblings"], value)) == {"siblings"}
 	}
-	every value in [null, 5, "x", {"x": 1}, [null], ["x"]] { problems(given.put(["grants"], value)) == {"grants"} }
+	every value in [null, 5, "x", {"x": 1}, [null], ["x"], [{}]] {
+		problems(given.put(["grants"], value)) == {"grants"}
+	}
 }
 
 test_elements_of_writes_are_checked if {
@@ -58,6 +74,31 @@ test_elements_of_writes_are_checked if {
 	every change in changes {
 		problems(given.put(["history"], [entry, object.union(entry, change)])) == {"history"}
 	}
+}
+
+test_grants_are_checked_field_by_field if {
+	every field in object.keys(grant) {
+		problems(given.put(["grants"], [object.remove(grant, [field])])) == {"grants"}
+		every value in [null, true, 5, "", [], ["x", 5], {"x": 1}] { field in refused(field, value) }
+	}
+	every change in [
+		{"more": 1},
+		{"kind": "order"},
+		{"predicates": [""]},
+		{"issued": "2026-03-02"},
+		{"expires": {"session": "2026-03-02T10:14:00-05:00"}},
+		{"expires": {"session": "2026-03-02T10:14:00-05:00", "host": "soon"}},
+	] {
+		changed := object.union(object.remove(grant, object.keys(change)), change)
+		problems(given.put(["grants"], [grant, changed])) == {"grants"}
+	}
+}
+
+# Which field it is, where the grant with such a value is a problem; any object will do as arguments.
+refused(field, value) := {field} if {
+	problems(given.put(["grants"], [object.union(object.remove(grant, [field]), {field: value})])) == {"grants"}
+} else := {"arguments"} if {
+	is_object(value)
 }
 
 test_session_and_principal_are_checked_field_by_field if {

@@ -90,6 +90,7 @@ guarding["rollback"] := {
 
 guarding["scale"] := {
 	"common.no_repeat_write": failing["common.no_repeat_write"],
+	"common.user_confirmed": failing["common.user_confirmed"],
 	"deployments.owners": failing["deployments.owners"],
 	"deployments.signed_in": failing["deployments.signed_in"],
 	"deployments.within_capacity": failing["deployments.within_capacity"],
@@ -98,6 +99,11 @@ guarding["scale"] := {
 failing["common.no_repeat_write"] := [predicate |
 	not data.ledgeragent.common.no_repeat_write.holds == true
 	predicate := data.ledgeragent.common.no_repeat_write
+]
+
+failing["common.user_confirmed"] := [predicate |
+	not data.ledgeragent.common.user_confirmed.holds == true
+	predicate := data.ledgeragent.common.user_confirmed
 ]
 
 failing["deployments.build_tested"] := [predicate |

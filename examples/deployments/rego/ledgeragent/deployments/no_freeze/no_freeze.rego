@@ -2,7 +2,8 @@
 # title: Nothing is deployed during a freeze
 # description: |
 #   Today (the first ten characters of the session's clock) must lie in no freeze, first and last day included. Services
-#   listed in the policy data `settings.exempt_from_freezes` may be deployed all the same.
+#   listed in the policy data `settings.exempt_from_freezes` may be deployed all the same, and so may what one of the
+#   people on call (`settings.on_call`) approves.
 # custom:
 #   id: deployments.no_freeze
 #   remedy: Wait until the freeze has ended, or ask the person on call.
@@ -48,6 +49,8 @@ _is_day(value) if {
 }
 
 verdict := "block"
+
+obligation := {"kind": "approval", "approvers": data.ledgeragent.deployments.settings.on_call}
 
 message := text.join([
 	"Deployments are frozen today: ",

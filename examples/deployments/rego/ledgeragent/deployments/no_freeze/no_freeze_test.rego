@@ -1,5 +1,6 @@
 package ledgeragent.deployments.no_freeze_test
 
+import data.ledgeragent.deployments
 import data.ledgeragent.deployments.fixtures_test as given
 
 id := "deployments.no_freeze"
@@ -32,9 +33,24 @@ test_violated_on_its_first_and_last_day_and_between if {
 }
 
 test_policy_data_can_exempt_a_service if {
-	frozen := given.claim(given.deploy, freezes, freeze("2026-01-01", "2026-01-01"))
 	says := given.says(id, frozen) with data.ledgeragent.deployments.settings as {"exempt_from_freezes": ["shop"]}
 	says == "holds"
+}
+
+frozen := given.claim(given.deploy, freezes, freeze("2026-01-01", "2026-01-01"))
+
+test_somebody_on_call_can_approve_a_deployment_during_a_freeze if {
+	deployments.decision.obligations == [{
+		"kind": "approval",
+		"predicate": id,
+		"approvers": ["grace", "lin"],
+		"grant": null,
+	}] with input as frozen
+	deployments.decision.obligations == [] with input as given.deploy
+	every setting in [{}, {"on_call": null}, {"on_call": "lin"}, {"on_call": [""]}] {
+		deployments.decision.obligations == [] with input as frozen
+			with data.ledgeragent.deployments.settings as object.union({"exempt_from_freezes": []}, setting)
+	}
 }
 
 test_unknown_without_evidence if {

@@ -67,8 +67,7 @@ _sound contains "session" if {
 	is_object(input.session)
 	object.keys(input.session) == {"id", "now", "principal", "rejections", "turn"}
 	is_name(input.session.id)
-	is_string(input.session.now)
-	regex.match(_instant, input.session.now)
+	_is_instant(input.session.now)
 	is_count(input.session.turn)
 	is_count(input.session.rejections)
 }
@@ -124,7 +123,30 @@ _sound contains "siblings" if {
 
 _sound contains "grants" if {
 	is_array(input.grants)
-	every grant in input.grants { is_object(grant) }
+	every grant in input.grants { _is_grant(grant) }
+}
+
+_is_grant(grant) if {
+	is_object(grant)
+	object.keys(grant) == _of_a_grant
+	every field in _names_of_a_grant { is_name(grant[field]) }
+	grant.kind in {"approval", "user_confirmation"}
+	is_object(grant.arguments)
+	is_array(grant.predicates)
+	count(grant.predicates) > 0
+	every id in grant.predicates { is_name(id) }
+	is_object(grant.expires)
+	object.keys(grant.expires) == {"host", "session"}
+	every instant in [grant.issued, grant.expires.session, grant.expires.host] { _is_instant(instant) }
+}
+
+_names_of_a_grant := {"approver", "domain", "facts", "id", "session", "tool"}
+
+_of_a_grant := _names_of_a_grant | {"arguments", "expires", "issued", "kind", "predicates"}
+
+_is_instant(value) if {
+	is_string(value)
+	regex.match(_instant, value)
 }
 
 _is_write(write, keys) if {
