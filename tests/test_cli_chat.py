@@ -126,7 +126,7 @@ def test_the_commands_of_the_documents_run(chat: Chat) -> None:
     commands = [
         line for page in pages for line in re.findall(r"^\S*ledgeragent chat --domain (.*--script .*)$", page, re.M)
     ]
-    assert len(commands) == 5
+    assert len(commands) == 6
     for domain, *options in map(str.split, commands):
         done = chat(*options, domain=domain)  # in an empty folder: the examples are found all the same
         assert (done.status, done.err) == (0, "")
