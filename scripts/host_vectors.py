@@ -69,6 +69,28 @@ def _finding(predicate: str, verdict: str = "block", status: str = "violated", m
 
 
 _OWNER: Final = "retail.order_owner"
+_PENDING: Final = "retail.order_pending"
+
+
+def _obligation(predicate: str = _OWNER, grant: str | None = None, kind: str = "approval", **about: Any) -> Json:
+    return {"kind": kind, "predicate": predicate, "approvers": None, "grant": grant, **about}
+
+
+def _grant(asked: Mapping[str, Any], *predicates: str, kind: str = "approval") -> Json:
+    """A grant for this call, as a host gives it that verified it."""
+    return {
+        "id": f"{kind} {' '.join(predicates)}",
+        "kind": kind,
+        "predicates": list(predicates),
+        "domain": asked["domain"],
+        "session": asked["session"]["id"],
+        "tool": asked["action"]["tool"],
+        "arguments": asked["action"]["arguments"],
+        "facts": "sha256:" + "d" * 64,
+        "approver": "grace" if kind == "approval" else asked["session"]["principal"]["id"],
+        "issued": asked["session"]["now"],
+        "expires": {"session": "2099-12-31T00:00:00Z", "host": "2099-12-31T00:00:00Z"},
+    }
 
 
 def _acceptance(domain: Domain) -> Iterator[Json]:
@@ -159,6 +181,8 @@ def _acceptance(domain: Domain) -> Iterator[Json]:
     )
     yield case("a gate that was not proved", but(good, policy={**good["policy"], "gate": _OTHER}), "decision.revision")
 
+    yield from _consents(case, asked, guarded)
+
     whole = json.dumps({"result": good})
     yield case("an undefined decision", "{}", "engine.undefined")
     yield case("a null decision", None, "decision.schema")
@@ -180,6 +204,91 @@ def _acceptance(domain: Domain) -> Iterator[Json]:
         (503, "engine.status"),
     ):
         yield case(f"an allow with HTTP status {status}", whole, code, status=status)
+
+
+def _consents(case: Callable[..., Json], asked: Json, guarded: Sequence[str]) -> Iterator[Json]:
+    """What is lifted counts only by a grant that the host verified, put into the input, and finds for just that."""
+    own, both = _grant(asked, _OWNER), _grant(asked, _OWNER, _PENDING)
+    confirmed = _grant(asked, _PENDING, kind="user_confirmation")
+    lifted, open_ = _finding(_OWNER, mode="lifted"), _finding(_OWNER)
+    also, also_open = _finding(_PENDING, mode="lifted"), _finding(_PENDING)
+
+    def obliged(obligations: Sequence[Json], *findings: Json, **changes: Any) -> Json:
+        return {**_decision(asked, guarded, *findings), "obligations": list(obligations), **changes}
+
+    def given(*grants: Json) -> Json:
+        return {"input": {**asked, "grants": list(grants)}}
+
+    by_own = _obligation(grant=own["id"])
+    yield case("a block that somebody could lift", obliged([_obligation()], open_))
+    named = _obligation(approvers=["grace", "ada"])
+    yield case(
+        "a revise that only one of two could lift", obliged([named], _finding(_OWNER, "revise")), verdict="revise"
+    )
+    yield case("a finding lifted by the grant that was given", obliged([by_own], lifted), verdict="allow", **given(own))
+    yield case("a grant that nothing was to be lifted by", obliged([]), verdict="allow", **given(own))
+    by_both = [_obligation(one, both["id"]) for one in (_OWNER, _PENDING)]
+    yield case("two findings lifted by one grant", obliged(by_both, lifted, also), verdict="allow", **given(both))
+    by_each = [by_own, _obligation(_PENDING, confirmed["id"], "user_confirmation")]
+    yield case(
+        "two findings lifted by two kinds of consent",
+        obliged(by_each, lifted, also),
+        verdict="allow",
+        **given(own, confirmed),
+    )
+    yield case(
+        "one finding lifted and one not", obliged([_obligation(_PENDING), by_own], also_open, lifted), **given(own)
+    )
+
+    def wrong(
+        name: str, obligations: Sequence[Json], *findings: Json, code: str = "decision.schema", **about: Any
+    ) -> Json:
+        return case(name, obliged(obligations, *findings), code, **{**given(own), **about})
+
+    for name, about in (
+        ("a finding lifted, and no grant was given", given()),
+        ("a finding lifted by another grant than was given", given({**own, "id": "another"})),
+        ("a finding lifted by a grant for another predicate", given({**own, "predicates": [_PENDING]})),
+        ("a finding lifted by a grant of another kind", given({**own, "kind": "user_confirmation"})),
+    ):
+        yield wrong(name, [by_own], lifted, code="decision.grant", **about)
+    yield wrong(
+        "a block that lifts one finding by a grant for the other",
+        [_obligation(_PENDING, own["id"]), _obligation()],
+        also,
+        open_,
+        code="decision.grant",
+    )
+    yield wrong("a finding lifted without an obligation", [], lifted)
+    yield wrong("a finding lifted with its obligation open", [_obligation()], lifted)
+    yield wrong("a finding in force with its obligation fulfilled", [by_own], open_)
+    yield wrong("a finding in shadow with an obligation", [_obligation()], _finding(_OWNER, mode="shadow"))
+    yield wrong("an unknown finding lifted", [by_own], _finding(_OWNER, "revise", "unknown", "lifted"))
+    yield wrong("an unknown finding with an obligation", [_obligation()], _finding(_OWNER, "revise", "unknown"))
+    yield wrong("an obligation without a finding", [by_own])
+    yield wrong("an obligation of another predicate's", [_obligation(_PENDING)], open_)
+    yield wrong("an obligation twice", [by_own, by_own], lifted)
+    frozen = _finding("gate.frozen", mode="lifted")
+    yield wrong("a finding of the gate itself lifted", [_obligation("gate.frozen", own["id"])], frozen)
+    yield wrong("a finding of the gate itself with an obligation", [_obligation("gate.loop")], _finding("gate.loop"))
+    yield case(
+        "a block whose only finding is lifted",
+        obliged([by_own], lifted, verdict="block"),
+        "decision.schema",
+        **given(own),
+    )
+    for name, row in (
+        ("of another kind", _obligation(kind="vote")),
+        ("without its grant", {key: value for key, value in _obligation().items() if key != "grant"}),
+        ("without approvers", {key: value for key, value in _obligation().items() if key != "approvers"}),
+        ("with a field too many", _obligation(by="grace")),
+        ("whose grant has an empty id", _obligation(grant="")),
+        ("whose grant is no text", _obligation(grant=True)),  # type: ignore[arg-type]
+        ("whose approvers are no list", _obligation(approvers="grace")),
+        ("whose approver is no text", _obligation(approvers=[None])),
+        ("that is no object", "approval"),
+    ):
+        yield wrong(f"an obligation {name}", [row], open_)  # type: ignore[list-item]
 
 
 # Slices -----------------------------------------------------------------------------------------------------------

@@ -88,7 +88,10 @@ def test_without_the_token_of_its_opa_no_domain_is_proved(built: Path, local_opa
 @pytest.mark.parametrize(
     ("file", "before", "after", "failing"),
     [
-        ("accept.ts", 'if (decision["request"] !== request)', "if (false)", "host/acceptance.json"),
+        ("accept.ts", 'if (decision["request"] !== input["request"])', "if (false)", "host/acceptance.json"),
+        ("accept.ts", "if (!isGranted(", "if (false && !isGranted(", "host/acceptance.json"),
+        ("accept.ts", 'grant["kind"] === one["kind"] &&', "", "host/acceptance.json"),
+        ("accept.ts", "|| !isObliged(decision)", "", "host/acceptance.json"),
         ("accept.ts", "listed.length !== judged.length ||", "", "host/acceptance.json"),
         ("accept.ts", 'RANK[decision["verdict"] as string] === worst &&', "", "host/acceptance.json"),
         ("json.ts", "if (found.has(key))", "if (false)", "host/canonical.json"),

@@ -30,15 +30,16 @@ export function refused(error: string): Judged {
 /**
  * What an answer is worth.
  *
- * `request`: the id that was sent. `guardedBy`: the predicates that tools.json says guard the tool, sorted; null when
+ * `input`: what was sent; its `grants` are those that this host verified for the call. `guardedBy`: the predicates that tools.json says guard the tool, sorted; null when
  * it declares no such tool. `proved`: revisions for which the domain's vectors held.
  */
-export function accept(answer: Answer, request: string, guardedBy: string[] | null, proved: Revisions[]): Judged {
+export function accept(answer: Answer, input: JsonObject, guardedBy: string[] | null, proved: Revisions[]): Judged {
   const result = resultOf(answer);
   if (typeof result === "string") return refused(result);
   const decision = result.value;
-  if (!isDecision(decision) || !agrees(decision)) return refused("decision.schema");
-  if (decision["request"] !== request) return refused("decision.request");
+  if (!isDecision(decision) || !agrees(decision) || !isObliged(decision)) return refused("decision.schema");
+  if (decision["request"] !== input["request"]) return refused("decision.request");
+  if (!isGranted(decision, input["grants"] as JsonObject[])) return refused("decision.grant");
   const policy = decision["policy"] as JsonObject;
   if (!proved.some((one) => one.revision === policy["revision"] && one.gate === policy["gate"])) {
     return refused("decision.revision");
@@ -66,7 +67,7 @@ export function resultOf(answer: Answer): { value: Json } | string {
   return Object.hasOwn(document, "result") ? { value: document["result"] as Json } : "engine.undefined";
 }
 
-/** Whether the verdict is that of the worst finding in force, and the gate's own are neither in shadow nor made up. */
+/** Whether the verdict is that of the worst finding in force, the gate's own all are in force, and none is made up. */
 function agrees(decision: JsonObject): boolean {
   const findings = findingsOf(decision);
   const inForce = findings.filter((one) => one["mode"] === "enforce");
@@ -76,6 +77,38 @@ function agrees(decision: JsonObject): boolean {
     RANK[decision["verdict"] as string] === worst &&
     findings.every((one) => known.includes(one["predicate"] as string)) &&
     findings.every((one) => one["mode"] === "enforce" || !OWN.includes(one["predicate"] as string))
+  );
+}
+
+/** Whether every obligation is of one violated finding of its own, and exactly what is lifted has one with a grant. */
+function isObliged(decision: JsonObject): boolean {
+  const obligations = decision["obligations"] as JsonObject[];
+  const lifted = findingsOf(decision).filter((one) => one["mode"] === "lifted").map((one) => one["predicate"]);
+  const asked = obligations.map((one) => one["predicate"]);
+  return (
+    new Set(asked).size === asked.length &&
+    lifted.every((id) => asked.includes(id)) &&
+    obligations.every((one) => !OWN.includes(one["predicate"] as string) && isFound(one, findingsOf(decision)))
+  );
+}
+
+function isFound(obligation: JsonObject, findings: JsonObject[]): boolean {
+  const mode = obligation["grant"] === null ? "enforce" : "lifted";
+  return findings.some(
+    (one) => one["predicate"] === obligation["predicate"] && one["status"] === "violated" && one["mode"] === mode,
+  );
+}
+
+/** Whether what is lifted is lifted by a grant that was given, of that kind and for that predicate. */
+function isGranted(decision: JsonObject, given: JsonObject[]): boolean {
+  const fulfilled = (decision["obligations"] as JsonObject[]).filter((one) => one["grant"] !== null);
+  return fulfilled.every((one) =>
+    given.some(
+      (grant) =>
+        grant["id"] === one["grant"] &&
+        grant["kind"] === one["kind"] &&
+        (grant["predicates"] as string[]).includes(one["predicate"] as string),
+    ),
   );
 }
 
@@ -92,6 +125,7 @@ const name: Check = (value) => typeof value === "string" && value.length > 0;
 const truth: Check = (value) => typeof value === "boolean";
 const count: Check = (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000_000_000;
 const one = (...choices: Json[]): Check => (value) => choices.includes(value);
+const orNull = (inner: Check): Check => (value) => value === null || inner(value);
 const list = (inner: Check, least = 0): Check => (value) => Array.isArray(value) && value.length >= least && value.every(inner);
 
 function closed(fields: Record<string, Check>): Check {
@@ -112,7 +146,7 @@ const decisionSchema = closed({
       predicate: name,
       status: one("violated", "unknown"),
       verdict: one("revise", "block"),
-      mode: one("enforce", "shadow"),
+      mode: one("enforce", "shadow", "lifted"),
       message: text,
       paths: list(path),
       missing: list(closed({ path, cause: one("missing", "stale") })),
@@ -122,7 +156,9 @@ const decisionSchema = closed({
   overrides: list(
     closed({ target: name, mode: text, verdict: text, owner: text, reason: text, expires: text, applied: truth }),
   ),
-  obligations: list(isObject),
+  obligations: list(
+    closed({ kind: one("approval", "user_confirmation"), predicate: name, approvers: orNull(list(name)), grant: orNull(name) }),
+  ),
   policy: closed({
     revision: name,
     gate: name,

@@ -16,10 +16,9 @@ type Run = (vector: JsonObject) => boolean | Promise<boolean>;
 
 const HOST: Record<string, Run> = {
   "ledgeragent.host-acceptance/1": (vector) => {
-    const request = (vector["input"] as JsonObject)["request"] as string;
     const answer = vector["answer"] as unknown as Answer;
     const proved = [vector["proved"] as unknown as Revisions];
-    const judged = accept(answer, request, vector["guarded_by"] as string[] | null, proved);
+    const judged = accept(answer, vector["input"] as JsonObject, vector["guarded_by"] as string[] | null, proved);
     const { accepted, verdict, error } = judged;
     return same({ accepted, verdict, error }, { accepted: vector["accepted"]!, verdict: vector["verdict"]!, error: vector["error"]! });
   },

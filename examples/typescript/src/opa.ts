@@ -37,7 +37,8 @@ export class Gate {
     this.#options = options;
   }
 
-  /** One decision. Never throws for anything the server does. `input.request` must be a random id, new each time. */
+  /** One decision. Never throws for anything the server does. `input.request` must be a random id, new each
+   * time, and `input.grants` those that the host itself verified for this call. */
   async judge(input: JsonObject): Promise<Judged> {
     if (this.#proved.length === 0) {
       const error = await this.prove();
@@ -73,7 +74,7 @@ export class Gate {
 
   #accepted(answer: Answer, input: JsonObject): Judged {
     const tool = (input["action"] as JsonObject)["tool"] as string;
-    return accept(answer, input["request"] as string, this.#options.guardedBy.get(tool) ?? null, this.#proved);
+    return accept(answer, input, this.#options.guardedBy.get(tool) ?? null, this.#proved);
   }
 
   async #ask(rule: "decision" | "proof", input: JsonObject): Promise<Answer | string> {
