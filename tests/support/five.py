@@ -210,5 +210,5 @@ def _normal(value: Any, path: tuple[str, ...], numbers: dict[str, str]) -> Any:
     return value
 
 
-_VARIES: Final = {"latency_ms", "decision_id", "at"}
+_VARIES: Final = {"latency_ms", "decision_id", "at", "previous"}
 _IDS: Final = {"call_id", "request", "session"}
