@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from ledgeragent.approval import Approvals
 from ledgeragent.cli_collect import address
 from ledgeragent.cli_gates import (
     EngineOption,
@@ -59,6 +60,13 @@ def serve(
     record: Annotated[
         Path | None, typer.Option(help="Append a record of every decision and outcome to this file (JSONL).")
     ] = None,
+    approvals: Annotated[
+        Path | None, typer.Option(help="Take the grants that the keys in this file verify.", show_default="none")
+    ] = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(help="An agent runs under this name: it can consent to nothing; repeat it for more."),
+    ] = None,
     shadow: Annotated[bool, typer.Option("--shadow", help="Judge, but hold nothing back.")] = False,
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
@@ -81,17 +89,24 @@ def serve(
     host, port = address(listen)
     token = http.checked_token(_token(token_file, http.TOKEN_VARIABLE), host)
     store = _store(sessions)
+    taken = _approvals(approvals, agent or [])
     with ExitStack() as stack:
         recorder = stack.enter_context(closing(JsonlRecorder(record))) if record is not None else None
         opened = stack.enter_context(Gates(engine, policies, schemas, overrides, floor, freeze, pin, minimum))
         gates = {name: opened.unproved(name, "--domain") for name in domain or domains(schemas)}
         judging = {name: ShadowGate(gate) if shadow else gate for name, gate in gates.items()}
         kept = (
-            _stored(store, judging, idle, recorder)
+            _stored(store, judging, idle, recorder, taken)
             if store is not None
-            else InMemory(judging, idle_seconds=idle, most=most, recorder=recorder)
+            else InMemory(judging, idle_seconds=idle, most=most, recorder=recorder, approvals=taken)
         )
         http.serve(lambda: Desk(kept, gates, threads=threads), token=token, host=host, port=port, drain=drain)
+
+
+def _approvals(file: Path | None, agents: list[str]) -> Approvals | None:
+    if file is None and agents:
+        raise BadInput("--agent says who can consent to nothing; without --approvals nobody can")
+    return Approvals.load(file, agents=agents) if file is not None else None
 
 
 def _token(file: Path | None, variable: str) -> str | None:
@@ -135,13 +150,21 @@ def _store(where: str) -> _Store | None:
     return _Store(RedisStore.from_url(url), secret)
 
 
-def _stored(store: _Store, gates: Mapping[str, Gate | ShadowGate], idle: float, recorder: Recorder | None) -> Kept:
+def _stored(
+    store: _Store,
+    gates: Mapping[str, Gate | ShadowGate],
+    idle: float,
+    recorder: Recorder | None,
+    approvals: Approvals | None,
+) -> Kept:
     from ledgeragent.serve.kept import InStore
     from ledgeragent.sessions.turns import Sessions
 
     hold = min(120.0, idle / 2)
     made = {
-        name: Sessions(store.store, gate, keys=store.keys, lifetime=idle, hold=hold, recorder=recorder)
+        name: Sessions(
+            store.store, gate, keys=store.keys, lifetime=idle, hold=hold, recorder=recorder, approvals=approvals
+        )
         for name, gate in gates.items()
     }
     return InStore(store.store, made, idle_seconds=idle)

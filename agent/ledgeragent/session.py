@@ -64,7 +64,8 @@ answer to a reported outcome leave the session. What it raises keeps them in and
 
 _MAX_SEEN: Final = 500_000
 _MAX_REMEMBERED: Final = 1_000_000
-_MAX_GRANTS: Final = 20
+MAX_GRANTS: Final = 20
+"""Most grants with one review."""
 _log = logging.getLogger(__name__)
 _WORD: Final = re.compile(r"[\w@.+'-]+")
 
@@ -410,8 +411,8 @@ class Session:
                     raise LedgerError(f"{call.tool!r} changes nothing: issue it and observe its return")
             if not self.takes_grants and (grants or approve is not None):
                 raise BadInput("this session takes no grants: open it with `approvals`")
-            if len(grants) > _MAX_GRANTS:
-                raise BadInput(f"{len(grants)} grants at once; at most {_MAX_GRANTS} are taken")
+            if len(grants) > MAX_GRANTS:
+                raise BadInput(f"{len(grants)} grants at once; at most {MAX_GRANTS} are taken")
             siblings: list[_Write] = []
             reviews = [self._consented(call, siblings, grants, approve) for call in calls]
             if siblings:
@@ -928,7 +929,7 @@ class Session:
 def _consent(approve: Approve, request: ApprovalRequest) -> Sequence[SignedGrant]:
     try:
         given = approve(request)
-        found = () if given is None else (given,) if isinstance(given, SignedGrant) else tuple(given)[:_MAX_GRANTS]
+        found = () if given is None else (given,) if isinstance(given, SignedGrant) else tuple(given)[:MAX_GRANTS]
         if not all(isinstance(one, SignedGrant) for one in found):
             raise TypeError
     except Exception as error:  # noqa: BLE001 - the calls before this one are admitted: their tickets must not be lost

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+import test_sidecar_approvals as approvals
 from ledgeragent.gate import Gate
 from ledgeragent.records import JsonlRecorder
 from ledgeragent.serve.kept import InStore
@@ -165,3 +166,23 @@ def test_what_is_not_saved_does_not_leave_the_sidecar(redis: Redis, two: tuple[C
     refused = talk.post("reviews", calls=[{"tool": "cancel_pending_order", "arguments": CANCEL}])
     assert refused.code == "session.rolled_back"
     assert "ticket" not in json.dumps(refused.body)
+
+
+def test_the_command_knows_after_a_crash_which_grants_were_spent(
+    redis: Redis, shared_redis: RedisServer, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    from test_sidecar import started
+
+    stored = {"LEDGERAGENT_SESSIONS_URL": shared_redis.url, "LEDGERAGENT_SESSIONS_KEYS": KEY.hex()}
+    options = [*approvals.options(tmp_path), "--sessions", "redis"]
+    process, client = started(request, *options, **stored)
+    talk = approvals.learned(client)
+    grant = approvals.granted(approvals.reviewed(talk))
+    said = []
+    for _ in "12":
+        process.kill()
+        process.wait()
+        process, client = started(request, *options, **stored)
+        review = approvals.reviewed(Talk(client, talk.id, talk.now), grant)
+        said.append((review["verdict"], approvals.said(review)))
+    assert said == [("allow", []), ("block", ["it was used before"])]

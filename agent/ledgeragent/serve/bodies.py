@@ -9,11 +9,25 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ledgeragent.contracts import Contract, Count, Decision, DomainName, Instant, Name, Outcome, Path, Verdict
+from ledgeragent.contracts import (
+    ApprovalRequest,
+    Contract,
+    Count,
+    Decision,
+    DomainName,
+    Instant,
+    Name,
+    Outcome,
+    Path,
+    SignedGrant,
+    Verdict,
+)
+from ledgeragent.session import MAX_GRANTS
 
 SIDECAR: Final = "ledgeragent.sidecar/1"
 MAX_CALLS: Final = 64
 """Most calls in one review."""
+
 
 CallId = Annotated[str, StringConstraints(max_length=256)]
 
@@ -77,6 +91,8 @@ class ReviewCalls(Request):
     """The writes of one model message, in order."""
 
     calls: Annotated[list[ProposedCall], Field(min_length=1, max_length=MAX_CALLS)]
+    grants: Annotated[list[SignedGrant], Field(max_length=MAX_GRANTS)] = Field(default_factory=list)
+    """Consents to some of them. One by which a call is admitted is spent; one that is not taken lifts nothing."""
     new_turn: bool = True
     """Whether a new model message begins with these calls: not when a read of the same message was issued before."""
 
@@ -206,6 +222,10 @@ class Reviewed(Contract):
     reads: list[Wanted]
     decision: Decision | None
     error: NoDecision | None
+    approval_request: ApprovalRequest | None
+    """What somebody must consent to, and see before. Null when it would not be enough, or no grants are taken here."""
+    refused_grants: list[str]
+    """Why grants of the request were not taken for this call, one line each."""
 
 
 class ReviewsGiven(Answer):

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ledgeragent.approval import Approvals
 from ledgeragent.contracts import Principal
 from ledgeragent.errors import RecordError, SessionError, SessionLost, SessionRolledBack, shown_id
 from ledgeragent.gate import Gate, ShadowGate
@@ -113,6 +114,7 @@ class InMemory:
         most: int,
         recorder: Recorder | None = None,
         limits: Limits | None = None,
+        approvals: Approvals | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Keep no session yet.
@@ -123,6 +125,7 @@ class InMemory:
             most: so many sessions at once, at most.
             recorder: keeps a record of every decision and outcome, or None.
             limits: size caps of the ledgers.
+            approvals: whose grants the sessions take; None: nobody's.
             clock: seconds, for what is idle.
         """
         self.idle_seconds = idle_seconds
@@ -130,6 +133,7 @@ class InMemory:
         self._most = most
         self._recorder = recorder
         self._limits = limits
+        self._approvals = approvals
         self._clock = clock
         self._sessions: dict[str, _Held] = {}
         self._lock = threading.Lock()
@@ -143,6 +147,7 @@ class InMemory:
             session_id=new_id(domain),
             recorder=self._recorder,
             limits=self._limits,
+            approvals=self._approvals,
         )
         with self._lock:
             if len(self._sessions) >= self._most:

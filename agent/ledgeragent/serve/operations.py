@@ -26,6 +26,7 @@ from ledgeragent.serve.bodies import (
     ReviewsGiven,
     SessionShown,
 )
+from ledgeragent.serve.refusals import Refusal
 from ledgeragent.session import Call, Review, Session, Ticket
 from ledgeragent.view import LedgerView
 
@@ -95,13 +96,17 @@ def observe(at: InUse, asked: Observe) -> Fields:
 def review(at: InUse, asked: ReviewCalls) -> Fields:
     """Judge the writes of one message."""
     session = at.session
+    if asked.grants and not session.takes_grants:
+        raise Refusal("request.form", "no grants are taken here: the sidecar was started without --approvals")
     if asked.new_turn:
         session.next_turn()
-    reviews = session.review([Call(one.tool, one.arguments, one.call_id) for one in asked.calls])
-    return {"turn": session.turn, "reviews": [_reviewed(one) for one in reviews]}
+    calls = [Call(one.tool, one.arguments, one.call_id) for one in asked.calls]
+    reviews = session.review(calls, grants=asked.grants)
+    return {"turn": session.turn, "reviews": [_reviewed(one, session.takes_grants) for one in reviews]}
 
 
-def _reviewed(one: Review) -> Fields:
+def _reviewed(one: Review, takes_grants: bool) -> Fields:
+    request = one.request if takes_grants else None
     return {
         "call_id": one.call.call_id,
         "tool": one.call.tool,
@@ -117,6 +122,8 @@ def _reviewed(one: Review) -> Fields:
         ],
         "decision": one.decision.model_dump() if one.decision is not None else None,
         "error": {"code": one.failure.code, "message": one.failure.message} if one.failure is not None else None,
+        "approval_request": request.model_dump() if request is not None else None,
+        "refused_grants": list(one.refused_grants),
     }
 
 

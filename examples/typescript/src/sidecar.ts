@@ -35,6 +35,10 @@ export interface Review {
   message: string;
   user_message: string;
   error: { code: string; message: string } | null;
+  /** What somebody must see and consent to (schemas/approval_request.schema.json); null when that is not what is wanting. */
+  approval_request: JsonObject | null;
+  /** Why grants were not taken for this call. */
+  refused_grants: string[];
 }
 
 export type Tool = (args: JsonObject) => Promise<string> | string;
@@ -117,9 +121,9 @@ export class SidecarSession {
     return content;
   }
 
-  /** What the gate says to the writes of one message, in order. */
-  async review(calls: ProposedCall[], newTurn: boolean): Promise<Review[]> {
-    const body = { calls: calls as unknown as Json, new_turn: newTurn };
+  /** What the gate says to the writes of one message, in order. `grants`: signed consents to some of them. */
+  async review(calls: ProposedCall[], newTurn: boolean, grants: JsonObject[] = []): Promise<Review[]> {
+    const body = { calls: calls as unknown as Json, new_turn: newTurn, grants };
     const given = await this.#post("reviews", body, crypto.randomUUID());
     return given["reviews"] as unknown as Review[];
   }
