@@ -14,13 +14,14 @@ import pytest
 from ledgeragent.backtest.allowed import AllowedChange, allowing
 from ledgeragent.backtest.compare import UNJUDGED, Answer, compared, deciding_facts
 from ledgeragent.backtest.journal import Journal
-from ledgeragent.backtest.lines import Place, identity, pieces
+from ledgeragent.backtest.lines import Place, identity, is_same, pieces, total_size
 from ledgeragent.backtest.render import Backtest, headline, markdown, notes
 from ledgeragent.backtest.summary import Summary
 from ledgeragent.backtest.words import Told
 from ledgeragent.contracts import Decision
 from ledgeragent.domain import Domain
 from ledgeragent.errors import BadInput
+from ledgeragent.recordfiles import closed_name
 
 pytest_plugins = ["support.fixtures"]
 JSON = dict[str, Any]
@@ -100,9 +101,40 @@ def test_a_line_of_any_length_is_read_over_and_the_next_one_kept(
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"nothing\.jsonl cannot be read"):
         list(pieces([str(tmp_path / "nothing.jsonl")], Place()))
-    (tmp_path / "a.gz").write_bytes(b"no gzip")
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"{}\n" * 9)[:-9])
     with pytest.raises(BadInput, match=r"a\.gz cannot be read"):
         list(pieces([str(tmp_path / "a.gz")], Place()))
+
+
+def test_a_set_is_read_in_order_and_gone_on_with_whatever_was_closed_or_compressed_since(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    texts = [[f'{{"file": {number}, "n": {n}}}\n' for n in range(100)] for number in range(4)]
+    for number, lines in enumerate(texts[:2], 1):
+        closed_name(file, number).write_text("".join(lines), encoding="utf-8")
+    file.write_text("".join(texts[2]), encoding="utf-8")
+    before = identity(str(file))
+    found = list(pieces([str(file)], Place()))
+    assert [line for piece in found for _, line in piece.lines] == [line for lines in texts[:3] for line in lines]
+    assert [piece.end.member for piece in found] == [1, 1, 2, 2, 3, 3]
+    assert found[-1].taken == total_size([str(file)])
+
+    file.rename(closed_name(file, 3))
+    file.write_text("".join(texts[3]), encoding="utf-8")
+    for number in (1, 2):
+        one = closed_name(file, number)
+        one.with_name(one.name + ".gz").write_bytes(gzip.compress(one.read_bytes()))
+        one.unlink()
+    assert is_same(str(file), before)
+    for at, piece in enumerate(found):
+        rest = [line for one in pieces([str(file)], piece.end) for _, line in one.lines]
+        assert rest == [line for one in found[at + 1 :] for _, line in one.lines] + texts[3]
+
+    closed_name(file, 1).with_name("records.000001.jsonl.gz").unlink()
+    assert not is_same(str(file), before)
+    with pytest.raises(
+        BadInput, match=r"records\.jsonl: the file that was being read \(number 1 of its set\) was removed"
+    ):
+        list(pieces([str(file)], found[0].end))
 
 
 # The journal -------------------------------------------------------------------------------------------------------

@@ -191,8 +191,8 @@ def test_a_fixture_is_written_from_the_command_line(
 def test_an_id_that_names_no_decision_or_several_is_one_message(command: str, file: Path, tmp_path: Path) -> None:
     more = ["-o", str(tmp_path)] if command == "fixture" else []
     for name, said in (
-        ("abc", "ledgeragent: 'abc' is too short for a record's id: give 6 characters or more\n"),
-        ("no-such-id", f"ledgeragent: no decision in {file} with a request id that begins with 'no-such-id'\n"),
+        ("abc", "ledgeragent: 'abc' is too short for a record's id: give at least 6 characters\n"),
+        ("no-such-id", f"ledgeragent: no decision with the id no-such-id on record in {file}\n"),
     ):
         done = run(command, name, "--records", str(file), *more)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", said)

@@ -15,7 +15,7 @@ from ledgeragent import recordfiles
 from ledgeragent.contracts import OutcomeRecord
 from ledgeragent.errors import BadInput, RecordError
 from ledgeragent.gate import Gate
-from ledgeragent.recordfiles import closed_files, open_files, set_of
+from ledgeragent.recordfiles import closed_files, closed_name, open_files, open_texts, set_of
 from ledgeragent.records import JsonlRecorder, find_record, read_records
 from support import retail
 from support.retail import cancel, propose
@@ -238,7 +238,7 @@ def test_a_record_is_found_by_its_id_or_the_beginning_of_it(file: Path, gate: Ga
     for review in reviews:
         request = review.gate_input["request"]
         for name in (request, request[:6], request[:20]):
-            assert find_record([file], name).decision == review.decision
+            assert find_record([file], name)[0].decision == review.decision
     with pytest.raises(BadInput, match=r"no decision with the id 000000nothing on record in .*records\.jsonl"):
         find_record([file], "000000nothing")
     with pytest.raises(BadInput, match="too short for a record's id: give at least 6"):
@@ -255,7 +255,26 @@ def test_an_id_of_several_records_names_them_and_a_whole_one_is_taken(file: Path
         target.write(_line({**OUTCOME, "request": "abcdef4"}) + '{"torn')
     with pytest.raises(BadInput, match="3 decisions have ids that begin with abcdef: abcdef1, abcdef12, abcdef3"):
         find_record([file], "abcdef")
-    assert find_record([file], "abcdef1").input.request == "abcdef1"
+    assert find_record([file], "abcdef1")[0].input.request == "abcdef1"
+
+
+def test_what_became_of_a_call_is_found_with_it_all_over_a_set(file: Path) -> None:
+    from test_contracts import RECORD
+
+    document = {**RECORD, "input": {**RECORD["input"], "request": "abcdef1"}}
+    closed_name(file, 1).write_text(_line(document) + _line({**OUTCOME, "request": "abcdef12"}), encoding="ascii")
+    file.write_text(_line({**OUTCOME, "request": "abcdef1"}), encoding="ascii")
+    decision, outcomes = find_record([file], "abcdef")
+    assert (decision.input.request, [one.request for one in outcomes]) == ("abcdef1", ["abcdef1"])
+
+
+def test_texts_go_on_behind_what_cannot_be_read(file: Path, tmp_path: Path) -> None:
+    closed_name(file, 1).write_bytes(gzip.compress(b"one\n")[:-4])
+    file.write_text("\ntwo\n", encoding="ascii")
+    found = list(open_texts([tmp_path / "absent", file, file, closed_name(file, 1)]))
+    assert [line for _, line in found] == [None, "one", None, "two"]
+    assert found[-2][0].endswith("records.000001.jsonl is damaged after line 1: EOFError")
+    assert found[-1] == (f"{file} line 2", "two")
 
 
 def _line(document: dict[str, object]) -> str:

@@ -41,6 +41,7 @@ from ledgeragent.cli_gates import FloorOption, FreezeOption, Gates, OverridesOpt
 from ledgeragent.errors import BadInput
 from ledgeragent.jsonio import digest
 from ledgeragent.policysource import PolicySource, PolicySources
+from ledgeragent.recordfiles import without_members
 
 INTERRUPTED: Final = 130
 _GIT: Final = "git:"
@@ -48,7 +49,10 @@ Format = Literal["table", "json", "jsonl", "markdown"]
 
 
 def backtest(
-    files: Annotated[list[str], typer.Argument(help="JSONL files of records or conversations, .gz too; - for stdin.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Records or conversations, JSONL, .gz too, the current file for its set; - for stdin."),
+    ],
     policies: Annotated[
         str, typer.Option(help="The new policies: a folder, a bundle file, git:REV[:FOLDER], or a revision.")
     ],
@@ -94,6 +98,7 @@ def backtest(
 
     Exit status: 0 nothing changes but what is allowed, 1 something does or could not be judged, 2 it could not start.
     """
+    files = without_members(files)
     if records == conversations:
         raise BadInput("say what the files hold: --records or --conversations")
     patterns = [AllowedChange.parse(text) for text in allow_change or ()]

@@ -34,12 +34,12 @@ from ledgeragent.cli_gates import (
     SchemasOption,
 )
 from ledgeragent.contracts import RECORD, DecisionRecord
-from ledgeragent.conversation import MAX_LINE, open_lines, read_conversation
+from ledgeragent.conversation import MAX_LINE, read_conversation
 from ledgeragent.domain import Domain
 from ledgeragent.errors import BadInput, LedgerAgentError
 from ledgeragent.jsonio import parse
 from ledgeragent.policies import REGO, SCHEMAS, domains
-from ledgeragent.recordfiles import MAX_RECORD
+from ledgeragent.recordfiles import MAX_RECORD, open_texts
 from ledgeragent.records import Record, parse_record
 from ledgeragent.report import Entry, Everything, Masked, Page, Sessions, Shown, of_conversation, packed
 from ledgeragent.report.page import light
@@ -49,7 +49,12 @@ _ENTRIES: Final = 8
 
 
 def report(
-    files: Annotated[list[str], typer.Argument(help="Conversations or decision records, JSONL, .gz too; - for stdin.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Conversations or decision records, JSONL, .gz too, the current file for its set; - for stdin."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, readable by its owner only.")] = Path(
         "report.html"
     ),
@@ -271,17 +276,9 @@ def _is_record(line: str, place: str) -> bool:
     return isinstance(document, dict) and document.get("contract") == RECORD
 
 
-def _lines(names: Iterable[str]) -> Iterator[Line]:
-    for name in names:
-        try:
-            yield from open_lines(name)
-        except BadInput as error:
-            yield str(error), None
-
-
 def _batches(files: Sequence[str], job: _Job, workers: int) -> Generator[_Batch, None, None]:
     """The batches of all lines, in their order."""
-    lines = _lines(files)
+    lines = open_texts(files)
     if workers == 1:
         with closing(job):
             while chunk := list(islice(lines, _ENTRIES)):

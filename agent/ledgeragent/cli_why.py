@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from ledgeragent.cli_gates import EngineOption, Gates, PoliciesOption, SchemasOption
-from ledgeragent.contracts import DecisionRecord, OutcomeRecord
-from ledgeragent.conversation import MAX_LINE, open_lines, read_conversation
+from ledgeragent.contracts import DecisionRecord
+from ledgeragent.conversation import MAX_LINE, read_conversation
 from ledgeragent.coverage import Corpus, Counting, Looks, looks
 from ledgeragent.deciding import Line, whole_trace
 from ledgeragent.domain import Domain
@@ -30,19 +30,21 @@ from ledgeragent.jsonio import parse
 from ledgeragent.paths import dotted
 from ledgeragent.policies import REGO, SCHEMAS, domains
 from ledgeragent.policysource import PolicySources
-from ledgeragent.records import parse_record, read_records
+from ledgeragent.recordfiles import open_texts
+from ledgeragent.records import find_record, parse_record
 from ledgeragent.reopen import Deployed, Reopened, Reopener
 from ledgeragent.replay import Replay
 from ledgeragent.terminal import STYLES, brief, print_lines
 from ledgeragent.terminal import Line as Paragraph
 
-_FEWEST: Final = 6
 _STATUS: Final = {"holds": "green", "unknown": "yellow", "violated": "red"}
 
 RecordArgument = Annotated[
     str, typer.Argument(metavar="RECORD_ID", help="The decision's request id, or its first 6 characters or more.")
 ]
-RecordsOption = Annotated[list[Path], typer.Option("--records", help="A record file; repeat it for more.")]
+RecordsOption = Annotated[
+    list[str], typer.Option("--records", help="A record file, .gz too, the current one for its set; - for stdin.")
+]
 NamedPolicies = Annotated[
     str | None,
     typer.Option(
@@ -53,32 +55,6 @@ NamedSchemas = Annotated[
     Path | None, typer.Option("--schemas", help="The schemas to use instead of those beside the policies.")
 ]
 Then = Annotated[Path | None, typer.Option(help="What was in force then (a JSON file).")]
-
-
-def found_record(files: Sequence[Path], name: str) -> tuple[DecisionRecord, list[OutcomeRecord]]:
-    """The decision whose request id begins with `name`, and the outcomes of its call.
-
-    Raises:
-        BadInput: when there is none, or more than one, or a file is no record file.
-    """
-    if len(name) < _FEWEST:
-        raise BadInput(f"{name!r} is too short for a record's id: give {_FEWEST} characters or more")
-    decisions: dict[str, DecisionRecord] = {}
-    outcomes: list[OutcomeRecord] = []
-    for file in files:
-        for record in read_records(file):
-            if isinstance(record, OutcomeRecord):
-                if record.request.startswith(name):
-                    outcomes.append(record)
-            elif record.input.request.startswith(name):
-                decisions[record.input.request] = record
-    if name in decisions:
-        decisions = {name: decisions[name]}
-    if len(decisions) != 1:
-        what = "no decision" if not decisions else f"{len(decisions)} decisions"
-        raise BadInput(f"{what} in {', '.join(map(str, files))} with a request id that begins with {name!r}")
-    [(request, decision)] = decisions.items()
-    return decision, [one for one in outcomes if one.request == request]
 
 
 def explain_command(
@@ -93,7 +69,7 @@ def explain_command(
     format_: Annotated[Literal["text", "json"], typer.Option("--format", help="How to say it.")] = "text",
 ) -> None:
     """Say why a call was allowed, revised or blocked: facts, predicates, deciding lines, what an allow would take."""
-    record, became = found_record(records, record_id)
+    record, became = find_record(records, record_id)
     with ExitStack() as stack:
         sources = stack.enter_context(PolicySources(schemas=schemas))
         deployed = Deployed.read({"overrides": overrides, "floor": floor, "freeze": freeze})
@@ -289,7 +265,7 @@ def fixture_command(
     freeze: Then = None,
 ) -> None:
     """Make a test of a decision: a Rego test and a contract vector, with the fewest facts and nothing personal."""
-    record, _ = found_record(records, record_id)
+    record, _ = find_record(records, record_id)
     with ExitStack() as stack:
         sources = stack.enter_context(PolicySources(schemas=schemas))
         deployed = Deployed.read({"overrides": overrides, "floor": floor, "freeze": freeze})
@@ -329,9 +305,10 @@ def coverage_command(
     opa = find_opa()
     with Gates(engine, policies, schemas) as gates:
         counted = _Counted(gates, domain or domains(schemas), opa)
-        for name in files or ():
-            for place, line in open_lines(name):
-                counted.add(place, line)
+        for place, line in open_texts(files or ()):
+            if line is None:
+                raise BadInput(place)
+            counted.add(place, line)
         found = counted.done()
         seen = [looks(one, policies, schemas, opa) for one in counted.domains.values()]
     if format_ == "json":

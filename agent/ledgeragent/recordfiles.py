@@ -20,7 +20,7 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -127,10 +127,64 @@ def set_head(path: Path) -> str | None:
     """
     for closed in reversed(closed_files(path).values()):
         with _opened(closed) as stream:
-            found = last_whole(stream.fileno()) if stream.peek(2)[:2] != _GZIP else _last_of(_unpacked(stream))
+            plain = unpacked(stream)
+            found = last_whole(stream.fileno()) if plain is stream else _last_of(plain)
         if found is not None:
             return line_digest(found)
     return None
+
+
+def without_members(names: Iterable[str]) -> list[str]:
+    """Names of files without those that another one stands for: named twice, or closed files of a set."""
+    distinct = list(dict.fromkeys(names))
+    return [name for name in distinct if set_of(name) == name or set_of(name) not in distinct]
+
+
+def open_member(name: str, number: int) -> tuple[int, RecordFile] | None:
+    """Open a file of a set, for those who read it file by file, perhaps on different days.
+
+    Args:
+        name: the file that is written.
+        number: which one, as it is or will be numbered once it is closed.
+
+    Returns:
+        Its number and the file; the next one, where it is gone; None behind the one that is written.
+
+    Raises:
+        BadInput: when there is none of the name, or it cannot be opened.
+    """
+    path = Path(name)
+    own = _own(path)
+    # Opened first: it is either still the one that is written, or among the closed ones by now.
+    try:
+        closed = closed_files(path)
+    except OSError:
+        closed = {}
+    last = max(closed, default=0)
+    if number <= last:
+        if own is not None:
+            own.close()
+        number = min(one for one in closed if one >= number)
+        return number, next(_closed(closed[number], None))
+    if own is not None:
+        return last + 1, RecordFile(name, own)
+    if not closed:
+        raise BadInput(f"{name} cannot be read: No such file or directory")
+    return None
+
+
+def set_size(name: str, below: int | None = None) -> int:
+    """Bytes on disk of the files of a set, or of its closed ones below a number; what is not there counts nothing."""
+    path = Path(name)
+    total = 0
+    with suppress(OSError):
+        for number, one in closed_files(path).items():
+            if below is None or number < below:
+                total += one.stat().st_size
+    if below is None:
+        with suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def last_whole(file: int) -> bytes | None:
@@ -166,11 +220,16 @@ def sync_folder(folder: Path) -> None:
 
 
 class RecordFile:
-    """A file of a set, open for reading; compressed or not."""
+    """A file of a set, open for reading; compressed or not.
+
+    Attributes:
+        name: as it was given or found.
+        stream: its bytes as they lie on disk.
+    """
 
     def __init__(self, name: str, stream: io.BufferedReader) -> None:
         self.name = name
-        self._stream = stream
+        self.stream = stream
 
     def lines(self) -> Iterator[Line]:
         """Its lines, one at a time; empty ones are passed over.
@@ -179,11 +238,10 @@ class RecordFile:
             DamagedFile: when it cannot be read to the end.
         """
         of = set_of(self.name)
-        with self._stream as raw:
+        with self.stream as raw:
             number = 0
             try:
-                packed = raw.peek(2)[:2] == _GZIP
-                stream: BinaryIO = _unpacked(raw) if packed else raw
+                stream = unpacked(raw)
                 while text := stream.readline(MAX_RECORD + 2):
                     number += 1
                     if len(text) > MAX_RECORD + 1:
@@ -195,25 +253,26 @@ class RecordFile:
 
     def close(self) -> None:
         """Close it."""
-        self._stream.close()
+        self.stream.close()
 
 
-def open_files(names: Iterable[str | Path]) -> Iterator[RecordFile]:
+def open_files(names: Iterable[str | Path], seen: set[tuple[int, int]] | None = None) -> Iterator[RecordFile]:
     """Open record files one after the other, each set in the order in which it was written, no file twice.
 
     Args:
         names: files, compressed or not; the name of the file that is written stands for its whole set; `-` for stdin.
+        seen: the files that were opened before (device, inode), for callers that give one name at a time.
 
     Raises:
         BadInput: when there is none of a name, or it cannot be opened.
     """
-    seen: set[tuple[int, int]] = set()
+    seen = set() if seen is None else seen
     for name in map(str, names):
         if name == STDIN:
             yield RecordFile("stdin", open(sys.stdin.fileno(), "rb", closefd=False))  # noqa: SIM115 - it closes it
             continue
         for file in _set(name):
-            status = os.fstat(file._stream.fileno())
+            status = os.fstat(file.stream.fileno())
             if (status.st_dev, status.st_ino) in seen:
                 file.close()
             else:
@@ -221,14 +280,34 @@ def open_files(names: Iterable[str | Path]) -> Iterator[RecordFile]:
                 yield file
 
 
+def open_texts(names: Iterable[str | Path]) -> Iterator[tuple[str, str | None]]:
+    """The lines of files as texts, each set in its order, no file twice.
+
+    Yields:
+        (place, line) with the place as "FILE line N"; of a file that cannot be read, or not to its end, (what is
+        wrong, None), and then the next one. What is not UTF-8 comes with lone surrogates, which no reader of JSON
+        takes.
+    """
+    seen: set[tuple[int, int]] = set()
+    for name in names:
+        try:
+            for file in open_files([name], seen):
+                yield from _texts(file)
+        except BadInput as error:
+            yield str(error), None
+
+
+def _texts(file: RecordFile) -> Iterator[tuple[str, str | None]]:
+    try:
+        for line in file.lines():
+            yield f"{line.file} line {line.number}", line.text.decode("utf-8", "surrogateescape")
+    except DamagedFile as error:
+        yield str(error), None
+
+
 def _set(name: str) -> Iterator[RecordFile]:
     path = Path(name)
-    try:
-        own = _opened(path)
-    except FileNotFoundError:
-        own = None
-    except OSError as error:
-        raise _unreadable(name, error) from None
+    own = _own(path)
     # Opened first: what is closed from now on is then met twice rather than not at all.
     with closing(own) if own is not None else io.BytesIO():
         try:
@@ -242,6 +321,15 @@ def _set(name: str) -> Iterator[RecordFile]:
             yield from _closed(one, own_file)
         if own is not None:
             yield RecordFile(name, own)
+
+
+def _own(path: Path) -> io.BufferedReader | None:
+    try:
+        return _opened(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(str(path), error) from None
 
 
 def _closed(path: Path, written: os.stat_result | None) -> Iterator[RecordFile]:
@@ -267,5 +355,8 @@ def _unreadable(name: str, error: OSError) -> BadInput:
     return BadInput(f"{name} cannot be read: {error.strerror}")
 
 
-def _unpacked(stream: BinaryIO) -> BinaryIO:
+def unpacked(stream: io.BufferedReader) -> BinaryIO:
+    """The content of an open file: itself, unless it is compressed."""
+    if stream.peek(2)[:2] != _GZIP:
+        return stream
     return cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))

@@ -331,8 +331,8 @@ def record_of(line: Line) -> Record:
     )
 
 
-def find_record(files: Iterable[str | Path], name: str) -> DecisionRecord:
-    """The record of one decision.
+def find_record(files: Iterable[str | Path], name: str) -> tuple[DecisionRecord, list[OutcomeRecord]]:
+    """The record of one decision, and those of what became of its call.
 
     Args:
         files: where to look; as for `read_records`.
@@ -344,24 +344,25 @@ def find_record(files: Iterable[str | Path], name: str) -> DecisionRecord:
     if len(name) < SHORTEST_ID:
         raise BadInput(f"{name!r} is too short for a record's id: give at least {SHORTEST_ID} characters")
     found: dict[str, DecisionRecord] = {}
-    for record in _decisions_with(files, name):
-        request = record.input.request
-        if request == name:
-            return record
-        if request.startswith(name):
-            found.setdefault(request, record)
+    outcomes: list[OutcomeRecord] = []
+    for record in _records_with(files, name):
+        if isinstance(record, OutcomeRecord):
+            outcomes.append(record)
+        elif record.input.request.startswith(name):
+            found.setdefault(record.input.request, record)
+    if name in found:
+        found = {name: found[name]}
     if len(found) == 1:
-        return next(iter(found.values()))
+        [(request, decision)] = found.items()
+        return decision, [one for one in outcomes if one.request == request]
     if not found:
         raise BadInput(f"no decision with the id {name} on record in {', '.join(map(str, files))}")
     raise BadInput(f"{len(found)} decisions have ids that begin with {name}: {', '.join(list(found)[:_SHOWN])}")
 
 
-def _decisions_with(files: Iterable[str | Path], name: str) -> Iterator[DecisionRecord]:
+def _records_with(files: Iterable[str | Path], name: str) -> Iterator[Record]:
     text = canonical(name)[1:-1].encode("ascii")
     for file in open_files(files):
         for line in file.lines():
             if text in line.text:
-                record = record_of(line)
-                if isinstance(record, DecisionRecord):
-                    yield record
+                yield record_of(line)

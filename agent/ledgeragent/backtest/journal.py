@@ -77,7 +77,7 @@ class Journal:
 
     def add(self, place: Place, counts: Mapping[str, int], rows: list[dict[str, Any]]) -> None:
         """Keep what was found in one piece."""
-        self._append({"place": [place.file, place.offset, place.line], "counts": counts, "rows": rows})
+        self._append({"place": [place.file, place.offset, place.line, place.member], "counts": counts, "rows": rows})
         self.place = place
 
     def _append(self, document: Mapping[str, Any]) -> None:

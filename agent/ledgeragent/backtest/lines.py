@@ -1,25 +1,22 @@
 """The files of a backtest, in pieces that fit into memory, from any place on.
 
-JSONL and .gz; a place is a file, an offset in its uncompressed bytes and the number of lines before it. What a line
-means is for others to say.
+JSONL and .gz, and the sets that rotation makes of record files; a place is a file, an offset in its uncompressed bytes
+and the number of lines before it. It stays what it is when the file is closed or compressed in the meantime. What a
+line means is for others to say.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, Final, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, Final
 
 from ledgeragent.conversation import MAX_LINE
 from ledgeragent.errors import BadInput
-from ledgeragent.recordfiles import MAX_RECORD
+from ledgeragent.recordfiles import MAX_RECORD, STDIN, RecordFile, open_files, open_member, set_size, unpacked
 
-STDIN: Final = "-"
 _LONGEST: Final = max(MAX_LINE, MAX_RECORD)
 _PIECE_LINES: Final = 64
 _PIECE_BYTES: Final = 500_000
@@ -31,14 +28,16 @@ class Place:
     """Up to where files were read.
 
     Attributes:
-        file: number of the file, from 0.
+        file: number of the file, or set of files, from 0.
         offset: uncompressed bytes of it that were read.
         line: lines of it that were read.
+        member: which file of a set, as it is or will be numbered once it is closed.
     """
 
     file: int = 0
     offset: int = 0
     line: int = 0
+    member: int = 1
 
 
 @dataclass(frozen=True)
@@ -59,21 +58,40 @@ class Piece:
 
 
 def pieces(names: Sequence[str], start: Place) -> Iterator[Piece]:
-    """The lines of the files from a place on.
+    """The lines of the files from a place on; the file that is written stands for its set.
 
     Raises:
         BadInput: when a file cannot be read.
     """
     taken = sum(_size(name) for name in names[: start.file])
+    if start.file < len(names):
+        taken += set_size(names[start.file], below=start.member)
     for number in range(start.file, len(names)):
-        begin = start if number == start.file else Place(number)
-        try:
-            with _Stream(names[number], begin) as stream:
-                for piece in stream.pieces():
-                    yield Piece(piece.name, piece.lines, piece.end, taken + stream.taken())
-        except (OSError, EOFError, zlib.error) as error:
-            raise BadInput(f"{names[number]} cannot be read: {error}") from None
-        taken += _size(names[number])
+        for stream in _members(names[number], start if number == start.file else Place(number)):
+            try:
+                with stream:
+                    for piece in stream.pieces():
+                        yield Piece(piece.name, piece.lines, piece.end, taken + stream.taken())
+                    taken += stream.taken()
+            except (OSError, EOFError, zlib.error) as error:
+                raise BadInput(f"{stream.name} cannot be read: {error}") from None
+
+
+def _members(name: str, begin: Place) -> Iterator[_Stream]:
+    """The files of a set from a place on."""
+    if name == STDIN:
+        for file in open_files([name]):
+            yield _Stream(file, begin)
+        return
+    while (found := open_member(name, begin.member)) is not None:
+        number, file = found
+        if begin.offset and number != begin.member:
+            file.close()
+            raise BadInput(f"{name}: the file that was being read (number {begin.member} of its set) was removed since")
+        yield _Stream(file, replace(begin, member=number))
+        if file.name == name:
+            return
+        begin = Place(begin.file, member=number + 1)
 
 
 def total_size(names: Sequence[str]) -> int | None:
@@ -89,46 +107,52 @@ def identity(name: str) -> dict[str, Any]:
     """
     if name == STDIN:
         raise BadInput("a run over stdin cannot be resumed: give files, or leave --state out")
-    try:
-        with Path(name).open("rb") as stream:
-            head = stream.read(_HEAD)
-    except OSError as error:
-        raise BadInput(f"{name} cannot be read: {error.strerror}") from None
+    head = _head(name, _HEAD)
     return {"name": name, "head": len(head), "digest": hashlib.sha256(head).hexdigest()}
 
 
 def is_same(name: str, known: dict[str, Any]) -> bool:
     """Whether a file still begins as it did."""
     try:
-        with Path(name).open("rb") as stream:
-            head = stream.read(known["head"])
-    except OSError:
+        head = _head(name, known["head"])
+    except BadInput:
         return False
     return len(head) == int(known["head"]) and hashlib.sha256(head).hexdigest() == str(known["digest"])
+
+
+def _head(name: str, size: int) -> bytes:
+    """The first bytes of a file or set, uncompressed."""
+    found = open_member(name, 1)
+    assert found is not None  # there is a first one, or it said so
+    with found[1].stream as stream:
+        try:
+            return unpacked(stream).read(size)
+        except (OSError, EOFError, zlib.error) as error:
+            raise BadInput(f"{name} cannot be read: {error}") from None
 
 
 class _Stream:
     """One file being read."""
 
-    def __init__(self, name: str, begin: Place) -> None:
-        self._name = name
-        self._raw: IO[bytes] = sys.stdin.buffer if name == STDIN else Path(name).open("rb")  # noqa: SIM115 - closed below
-        self._lines: IO[bytes] = cast(IO[bytes], gzip.GzipFile(fileobj=self._raw)) if _is_gz(name) else self._raw
+    def __init__(self, file: RecordFile, begin: Place) -> None:
+        self.name = file.name
+        self._raw = file.stream
+        self._begin = begin
         self._at = begin
-        if begin.offset:
-            self._lines.seek(begin.offset)
+        self._lines: BinaryIO
 
     def __enter__(self) -> _Stream:
+        self._lines = unpacked(self._raw)
+        if self._begin.offset:
+            self._lines.seek(self._begin.offset)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._name != STDIN:
-            self._lines.close()
-            self._raw.close()
+        self._raw.close()
 
     def taken(self) -> int:
         """Bytes of the file that were read, as it lies on disk."""
-        return self._raw.tell() if self._name != STDIN else self._at.offset
+        return self._raw.tell() if self._raw.seekable() else self._at.offset
 
     def pieces(self) -> Iterator[Piece]:
         while True:
@@ -142,7 +166,7 @@ class _Stream:
                     lines.append(found)
             if self._at.offset == begin:
                 return
-            yield Piece("stdin" if self._name == STDIN else self._name, lines, self._at)
+            yield Piece(self.name, lines, self._at)
 
     def _next(self) -> tuple[int, str | None] | None:
         raw = self._lines.readline(_LONGEST)
@@ -152,17 +176,10 @@ class _Stream:
         while not raw.endswith(b"\n") and len(raw) == _LONGEST:
             raw = self._lines.readline(_LONGEST)
             size += len(raw)
-        self._at = Place(self._at.file, self._at.offset + size, self._at.line + 1)
+        self._at = replace(self._at, offset=self._at.offset + size, line=self._at.line + 1)
         # What is not UTF-8 comes with lone surrogates in it, which no reader of JSON takes.
         return self._at.line, raw.decode("utf-8", "surrogateescape") if whole else None
 
 
-def _is_gz(name: str) -> bool:
-    return name.endswith(".gz")
-
-
 def _size(name: str) -> int:
-    try:
-        return 0 if name == STDIN else Path(name).stat().st_size
-    except OSError as error:
-        raise BadInput(f"{name} cannot be read: {error.strerror}") from None
+    return 0 if name == STDIN else set_size(name)
