@@ -190,7 +190,7 @@ class Counting:
         self._domain = domain
         self._ask: Callable[[Sequence[Any]], list[Any]] | None = None
         if opa is not None and rego.is_dir():
-            asked = f"count([1 | some one in data.ledgeragent.{domain.name}.predicates; count(one.evidence) > 0])"
+            asked = _asking(domain.name, read_rego(rego, domain.name).listed)
             self._ask = lambda inputs: evaluate(opa, rego, asked, inputs)
         self._waiting: list[Mapping[str, Any]] = []
         self.corpus = Corpus(factless=None if self._ask is None else Counter())
@@ -225,3 +225,12 @@ class Counting:
             if not asking:
                 self.corpus.factless[str(given["action"]["tool"])] += 1
         self._waiting = []
+
+
+def _asking(domain: str, ids: Sequence[str]) -> str:
+    """A query: how many of the predicates that guard the call ask for a fact, whether they hold or not."""
+    asking = (
+        f'count([1 | data.ledgeragent.{domain}.predicates["{one}"]; count(data.ledgeragent.{one}.evidence) > 0])'
+        for one in ids
+    )
+    return f"sum([{', '.join(asking)}])"

@@ -122,10 +122,12 @@ def _guarding(tool: str, ids: Sequence[str]) -> str:
 
 
 def failing(one: str) -> str:
-    """The rule that asks a predicate, by its id: the one place where `holds` is negated."""
+    """The rule that asks a predicate, by its id: nothing where it holds, else all of it.
+
+    Where there is no such predicate it is undefined, and with it what guards the tool: the gate then blocks.
+    """
     return (
-        f'failing["{one}"] := [predicate |\n\tnot data.ledgeragent.{one}.holds == true\n'
-        f"\tpredicate := data.ledgeragent.{one}\n]\n"
+        f'failing["{one}"] := [] if {{\n\tdata.ledgeragent.{one}.holds == true\n}} else := [data.ledgeragent.{one}]\n'
     )
 
 

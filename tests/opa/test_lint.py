@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -13,7 +14,8 @@ from ledgeragent import lint as lint_module
 from ledgeragent import policies
 from ledgeragent.flow import LedgerShapes, covers
 from ledgeragent.lint import lint, main
-from ledgeragent.opacli import syntax_tree
+from ledgeragent.opacli import evaluate, syntax_tree
+from ledgeragent.page import failing
 
 Plant = Callable[..., list[str]]
 
@@ -27,6 +29,8 @@ GROUNDED = f"{RETAIL}/replacement_grounded/replacement_grounded.rego"
 COVERS = f"{RETAIL}/gift_card_covers/gift_card_covers.rego"
 PAGE = f"{RETAIL}/retail.rego"
 TOOLS = "schemas/retail/tools.json"
+ASKED = "data.ledgeragent.retail.cancel_reason"
+EMPTIED = 'failing["retail.cancel_reason"] := []'
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +220,31 @@ def test_a_listed_predicate_that_is_not_there(plant: Plant) -> None:
     assert any("retail.cancel_motive is listed, but" in one for one in problems)
 
 
+def test_a_listed_predicate_that_is_not_there_is_none_that_holds(opa_binary: Path, tmp_path: Path) -> None:
+    shutil.copytree(policies.REGO, tmp_path / "rego", ignore=shutil.ignore_patterns("*_test.rego", "order_pending"))
+    document = json.loads((policies.SCHEMAS / "vectors" / "retail.json").read_text(encoding="utf-8"))
+    inputs = [
+        one["input"]
+        for one in document["vectors"]
+        if "retail.order_pending" in one["decision"]["predicates"] and one["decision"]["verdict"] == "allow"
+    ]
+    said = evaluate(opa_binary, tmp_path / "rego", "data.ledgeragent.retail.decision.findings[_].predicate", inputs)
+    assert said == ["gate.unguarded"] * len(inputs)
+    assert inputs
+
+
+def test_a_package_in_two_files(plant: Plant, checkout: Path) -> None:
+    other = checkout / RETAIL / "cancel_reason" / "also.rego"
+    other.write_text("package ledgeragent.retail.cancel_reason\n\nholds if input.session.turn > 0\n", encoding="utf-8")
+    try:
+        problems = plant(REASON)
+    finally:
+        other.unlink()
+    assert (
+        f"{REASON}:1: data.ledgeragent.retail.cancel_reason is in other files too; one file holds all of it" in problems
+    )
+
+
 def test_a_predicate_listed_under_another_name(plant: Plant) -> None:
     problems = plant(PAGE, ('"retail.cancel_reason":', '"retail.items_in_order":'))
     assert any("retail.items_in_order is listed with failing.retail.cancel_reason" in one for one in problems)
@@ -231,15 +260,11 @@ def test_predicates_listed_under_a_condition(plant: Plant, condition: str) -> No
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("not data.ledgeragent.retail.cancel_reason.holds == true", "not data.ledgeragent.retail.cancel_reason.holds"),
-        (
-            "not data.ledgeragent.retail.cancel_reason.holds == true",
-            "data.ledgeragent.retail.cancel_reason.holds == false",
-        ),
-        (
-            "\tpredicate := data.ledgeragent.retail.cancel_reason\n",
-            "\tpredicate := data.ledgeragent.retail.order_owner\n",
-        ),
+        (f"{ASKED}.holds == true", f"{ASKED}.holds"),
+        (f"{ASKED}.holds == true", f"not {ASKED}.holds == false"),
+        (f"else := [{ASKED}]", "else := [data.ledgeragent.retail.order_owner]"),
+        (f"else := [{ASKED}]", "else := []"),
+        (failing("retail.cancel_reason"), f"_unused := `\n{failing('retail.cancel_reason')}`\n\n{EMPTIED}\n"),
     ],
 )
 def test_a_predicate_that_is_asked_in_another_form(plant: Plant, old: str, new: str) -> None:

@@ -124,77 +124,62 @@ guarding["update_reservation_passengers"] := {
 	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
-failing["airline.amounts_add_up"] := [predicate |
-	not data.ledgeragent.airline.amounts_add_up.holds == true
-	predicate := data.ledgeragent.airline.amounts_add_up
-]
+failing["airline.amounts_add_up"] := [] if {
+	data.ledgeragent.airline.amounts_add_up.holds == true
+} else := [data.ledgeragent.airline.amounts_add_up]
 
-failing["airline.baggage_rules"] := [predicate |
-	not data.ledgeragent.airline.baggage_rules.holds == true
-	predicate := data.ledgeragent.airline.baggage_rules
-]
+failing["airline.baggage_rules"] := [] if {
+	data.ledgeragent.airline.baggage_rules.holds == true
+} else := [data.ledgeragent.airline.baggage_rules]
 
-failing["airline.balance_covers"] := [predicate |
-	not data.ledgeragent.airline.balance_covers.holds == true
-	predicate := data.ledgeragent.airline.balance_covers
-]
+failing["airline.balance_covers"] := [] if {
+	data.ledgeragent.airline.balance_covers.holds == true
+} else := [data.ledgeragent.airline.balance_covers]
 
-failing["airline.basic_economy_flights_fixed"] := [predicate |
-	not data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
-	predicate := data.ledgeragent.airline.basic_economy_flights_fixed
-]
+failing["airline.basic_economy_flights_fixed"] := [] if {
+	data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
+} else := [data.ledgeragent.airline.basic_economy_flights_fixed]
 
-failing["airline.cancel_requires_basis"] := [predicate |
-	not data.ledgeragent.airline.cancel_requires_basis.holds == true
-	predicate := data.ledgeragent.airline.cancel_requires_basis
-]
+failing["airline.cancel_requires_basis"] := [] if {
+	data.ledgeragent.airline.cancel_requires_basis.holds == true
+} else := [data.ledgeragent.airline.cancel_requires_basis]
 
-failing["airline.certificate_basis"] := [predicate |
-	not data.ledgeragent.airline.certificate_basis.holds == true
-	predicate := data.ledgeragent.airline.certificate_basis
-]
+failing["airline.certificate_basis"] := [] if {
+	data.ledgeragent.airline.certificate_basis.holds == true
+} else := [data.ledgeragent.airline.certificate_basis]
 
-failing["airline.flight_from_observed_search"] := [predicate |
-	not data.ledgeragent.airline.flight_from_observed_search.holds == true
-	predicate := data.ledgeragent.airline.flight_from_observed_search
-]
+failing["airline.flight_from_observed_search"] := [] if {
+	data.ledgeragent.airline.flight_from_observed_search.holds == true
+} else := [data.ledgeragent.airline.flight_from_observed_search]
 
-failing["airline.itinerary_shape_fixed"] := [predicate |
-	not data.ledgeragent.airline.itinerary_shape_fixed.holds == true
-	predicate := data.ledgeragent.airline.itinerary_shape_fixed
-]
+failing["airline.itinerary_shape_fixed"] := [] if {
+	data.ledgeragent.airline.itinerary_shape_fixed.holds == true
+} else := [data.ledgeragent.airline.itinerary_shape_fixed]
 
-failing["airline.no_flown_segment"] := [predicate |
-	not data.ledgeragent.airline.no_flown_segment.holds == true
-	predicate := data.ledgeragent.airline.no_flown_segment
-]
+failing["airline.no_flown_segment"] := [] if {
+	data.ledgeragent.airline.no_flown_segment.holds == true
+} else := [data.ledgeragent.airline.no_flown_segment]
 
-failing["airline.owner"] := [predicate |
-	not data.ledgeragent.airline.owner.holds == true
-	predicate := data.ledgeragent.airline.owner
-]
+failing["airline.owner"] := [] if {
+	data.ledgeragent.airline.owner.holds == true
+} else := [data.ledgeragent.airline.owner]
 
-failing["airline.passenger_count"] := [predicate |
-	not data.ledgeragent.airline.passenger_count.holds == true
-	predicate := data.ledgeragent.airline.passenger_count
-]
+failing["airline.passenger_count"] := [] if {
+	data.ledgeragent.airline.passenger_count.holds == true
+} else := [data.ledgeragent.airline.passenger_count]
 
-failing["airline.payment_valid"] := [predicate |
-	not data.ledgeragent.airline.payment_valid.holds == true
-	predicate := data.ledgeragent.airline.payment_valid
-]
+failing["airline.payment_valid"] := [] if {
+	data.ledgeragent.airline.payment_valid.holds == true
+} else := [data.ledgeragent.airline.payment_valid]
 
-failing["airline.reservation_active"] := [predicate |
-	not data.ledgeragent.airline.reservation_active.holds == true
-	predicate := data.ledgeragent.airline.reservation_active
-]
+failing["airline.reservation_active"] := [] if {
+	data.ledgeragent.airline.reservation_active.holds == true
+} else := [data.ledgeragent.airline.reservation_active]
 
-failing["airline.seats_available"] := [predicate |
-	not data.ledgeragent.airline.seats_available.holds == true
-	predicate := data.ledgeragent.airline.seats_available
-]
+failing["airline.seats_available"] := [] if {
+	data.ledgeragent.airline.seats_available.holds == true
+} else := [data.ledgeragent.airline.seats_available]
 
-failing["common.no_repeat_write"] := [predicate |
-	not data.ledgeragent.common.no_repeat_write.holds == true
-	predicate := data.ledgeragent.common.no_repeat_write
-]
+failing["common.no_repeat_write"] := [] if {
+	data.ledgeragent.common.no_repeat_write.holds == true
+} else := [data.ledgeragent.common.no_repeat_write]

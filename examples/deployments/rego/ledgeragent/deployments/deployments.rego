@@ -96,52 +96,42 @@ guarding["scale"] := {
 	"deployments.within_capacity": failing["deployments.within_capacity"],
 }
 
-failing["common.no_repeat_write"] := [predicate |
-	not data.ledgeragent.common.no_repeat_write.holds == true
-	predicate := data.ledgeragent.common.no_repeat_write
-]
+failing["common.no_repeat_write"] := [] if {
+	data.ledgeragent.common.no_repeat_write.holds == true
+} else := [data.ledgeragent.common.no_repeat_write]
 
-failing["common.user_confirmed"] := [predicate |
-	not data.ledgeragent.common.user_confirmed.holds == true
-	predicate := data.ledgeragent.common.user_confirmed
-]
+failing["common.user_confirmed"] := [] if {
+	data.ledgeragent.common.user_confirmed.holds == true
+} else := [data.ledgeragent.common.user_confirmed]
 
-failing["deployments.build_tested"] := [predicate |
-	not data.ledgeragent.deployments.build_tested.holds == true
-	predicate := data.ledgeragent.deployments.build_tested
-]
+failing["deployments.build_tested"] := [] if {
+	data.ledgeragent.deployments.build_tested.holds == true
+} else := [data.ledgeragent.deployments.build_tested]
 
-failing["deployments.newer_build"] := [predicate |
-	not data.ledgeragent.deployments.newer_build.holds == true
-	predicate := data.ledgeragent.deployments.newer_build
-]
+failing["deployments.newer_build"] := [] if {
+	data.ledgeragent.deployments.newer_build.holds == true
+} else := [data.ledgeragent.deployments.newer_build]
 
-failing["deployments.no_freeze"] := [predicate |
-	not data.ledgeragent.deployments.no_freeze.holds == true
-	predicate := data.ledgeragent.deployments.no_freeze
-]
+failing["deployments.no_freeze"] := [] if {
+	data.ledgeragent.deployments.no_freeze.holds == true
+} else := [data.ledgeragent.deployments.no_freeze]
 
-failing["deployments.one_at_a_time"] := [predicate |
-	not data.ledgeragent.deployments.one_at_a_time.holds == true
-	predicate := data.ledgeragent.deployments.one_at_a_time
-]
+failing["deployments.one_at_a_time"] := [] if {
+	data.ledgeragent.deployments.one_at_a_time.holds == true
+} else := [data.ledgeragent.deployments.one_at_a_time]
 
-failing["deployments.owners"] := [predicate |
-	not data.ledgeragent.deployments.owners.holds == true
-	predicate := data.ledgeragent.deployments.owners
-]
+failing["deployments.owners"] := [] if {
+	data.ledgeragent.deployments.owners.holds == true
+} else := [data.ledgeragent.deployments.owners]
 
-failing["deployments.ran_before"] := [predicate |
-	not data.ledgeragent.deployments.ran_before.holds == true
-	predicate := data.ledgeragent.deployments.ran_before
-]
+failing["deployments.ran_before"] := [] if {
+	data.ledgeragent.deployments.ran_before.holds == true
+} else := [data.ledgeragent.deployments.ran_before]
 
-failing["deployments.signed_in"] := [predicate |
-	not data.ledgeragent.deployments.signed_in.holds == true
-	predicate := data.ledgeragent.deployments.signed_in
-]
+failing["deployments.signed_in"] := [] if {
+	data.ledgeragent.deployments.signed_in.holds == true
+} else := [data.ledgeragent.deployments.signed_in]
 
-failing["deployments.within_capacity"] := [predicate |
-	not data.ledgeragent.deployments.within_capacity.holds == true
-	predicate := data.ledgeragent.deployments.within_capacity
-]
+failing["deployments.within_capacity"] := [] if {
+	data.ledgeragent.deployments.within_capacity.holds == true
+} else := [data.ledgeragent.deployments.within_capacity]
