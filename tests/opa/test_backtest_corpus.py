@@ -24,7 +24,7 @@ from ledgeragent.records import JsonlRecorder
 from support import retail
 from support.retail import cancel, propose
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "bench"))
 import backtest as bench
 
 pytest_plugins = ["support.fixtures"]

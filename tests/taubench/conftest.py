@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,17 @@ if TYPE_CHECKING:
     from taubench.scripted_bench import Bench
 
 ALL_TASKS = bool(os.environ.get("LEDGERAGENT_ALL_TASKS"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_loop_is_left() -> Iterator[None]:
+    """litellm has the main thread make an event loop, which nobody closes: the warning would strike a later test."""
+    yield
+    policy = asyncio.get_event_loop_policy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # there may be none, and asking makes one
+        policy.get_event_loop().close()
+    policy.set_event_loop(None)
 
 
 @pytest.fixture(scope="session")
