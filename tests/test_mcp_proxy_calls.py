@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ import anyio
 import pytest
 from mcp import Client, MCPError, types
 from mcp.server.lowlevel import Server
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
 
 from ledgeragent.contracts import DecisionRecord, OutcomeRecord
 from ledgeragent.domain import Domain
@@ -157,6 +159,34 @@ def shop(retail_domain: Domain) -> Shop:
 
 def client_of(gate: Gate, shop: Shop, **about: Any) -> Client:
     return Client(Through(service(gate, in_memory(shop.server), **about)), mode="legacy")
+
+
+def test_a_call_that_comes_as_a_notification_goes_nowhere(gate: Gate) -> None:
+    """A lax server would carry it out, and nothing would have judged it."""
+    name, arguments = CANCEL
+    call = {"name": name, "arguments": arguments}
+    got: list[Any] = []
+
+    @asynccontextmanager
+    async def upstream() -> AsyncIterator[Any]:
+        async with create_client_server_memory_streams() as (ours, (reader, _)), anyio.create_task_group() as tasks:
+
+            async def listen() -> None:
+                async for item in reader:
+                    got.append(item.message.method)
+
+            tasks.start_soon(listen)
+            yield ours
+            tasks.cancel_scope.cancel()
+
+    async def work() -> None:
+        async with Through(service(gate, upstream)) as (_, writer):
+            for method, params in (("tools/call", call), ("notifications/initialized", {})):
+                await writer.send(SessionMessage(wire.notification(method, params)))
+            await anyio.wait_all_tasks_blocked()
+
+    anyio.run(work)
+    assert got == ["notifications/initialized"]
 
 
 def test_a_changed_read_is_blocked_as_a_write_that_nothing_guards(gate: Gate, shop: Shop, tmp_path: Path) -> None:

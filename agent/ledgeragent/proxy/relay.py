@@ -33,6 +33,7 @@ _MAX_UNDER_WAY: Final = 256
 _MAX_PAGES: Final = 100
 _LAST_SECONDS: Final = 5
 _GONE: Final = "the server ended the connection; what was under way may have been carried out"
+_NOTIFICATIONS: Final = "notifications/"
 _HEADER: Final = "mcp-protocol-version"
 _BEFORE_SESSION: Final = frozenset(("initialize", "ping"))
 _NOT_SHOWN: Final = frozenset(("initialize", "ping", "tools/list", "logging/setLevel"))
@@ -195,6 +196,10 @@ class Relay:
         return None
 
     async def _told_by_client(self, message: JSONRPCNotification) -> None:
+        if not message.method.startswith(_NOTIFICATIONS):
+            # A server that takes it for a request would carry it out unseen: a call, say.
+            _log.warning("a message of the client's without an id that is no notification goes nowhere")
+            return
         if message.method != "notifications/cancelled":
             await self._pass_on(message)
             return
@@ -276,6 +281,8 @@ class Relay:
                 answer = await self._taken(asked, answer)
             elif asked.method == "initialize":
                 self._begun = None
+            else:
+                await self._guard.shown(answer.model_dump(mode="json"))
             await self._answer(asked, answer)
 
     async def _taken(self, asked: _Asked, answer: JSONRPCResponse) -> wire.Answer:
