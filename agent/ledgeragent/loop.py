@@ -379,8 +379,14 @@ def sort_out(call: Call, review: Review | None) -> Admitted | Rejected:
 
 
 def plain(content: Any) -> Any:
-    """What a tool returned as a JSON value: models and dataclasses taken apart, anything else as text."""
-    return content if isinstance(content, str) else to_jsonable_python(content, fallback=str)
+    """What a tool returned as a JSON value: models and dataclasses taken apart, anything else as text.
+
+    What cannot be read is a text that says so: the tool ran all the same.
+    """
+    try:
+        return content if isinstance(content, str) else to_jsonable_python(content, fallback=str)
+    except Exception as error:  # noqa: BLE001 - the code of whatever object a tool returned
+        return f"(this cannot be read: {type(error).__name__})"
 
 
 def outcome_of(error: BaseException, *, write: bool) -> tuple[str, ToolOutcome]:

@@ -12,6 +12,7 @@ import pytest
 from ledgeragent.adapters.core import Admitted, Call, Guard, Rejected, Returned, apart
 from ledgeragent.errors import LedgerError, TicketError, WiringError
 from ledgeragent.gate import Gate
+from ledgeragent.paths import NOTHING
 from ledgeragent.records import JsonlRecorder, read_records
 from ledgeragent.session import Session, ToolRefused
 from support import retail
@@ -236,6 +237,48 @@ def test_calls_of_one_message_run_in_its_order_on_an_event_loop(guard: Guard, se
 
     assert asyncio.run(all_at_once()) == ["executed"] * 3
     assert ran == [f"{call.call_id} {what}" for call in calls for what in ("begins", "ends")]
+
+
+class Unreadable:
+    """What some client libraries return: an object whose text fails once its connection is closed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("the connection is closed")
+
+
+def test_a_write_whose_return_cannot_be_read_was_carried_out_all_the_same(guard: Guard, session: Session) -> None:
+    async def run(arguments: dict[str, Any]) -> Unreadable:
+        return Unreadable()
+
+    admitted(guard, MOVE, MOVE, CANCEL)
+    admitted(guard, CANCEL, MOVE, CANCEL)
+    said = ("(this cannot be read: RuntimeError)", "executed")
+    for returned in (
+        guard.execute(MOVE.tool, "two", lambda arguments: Unreadable()),
+        asyncio.run(guard.aexecute(CANCEL.tool, "one", run)),
+    ):
+        assert (returned.text, returned.outcome) == said
+    assert retail.history(session) == [(MOVE.tool, "executed"), (CANCEL.tool, "executed")]
+
+
+def test_a_read_whose_return_cannot_be_read_gives_no_fact(gate: Gate) -> None:
+    guard = Guard(Session(gate, now=retail.NOW))
+    admitted(guard, READ)
+    assert guard.execute(READ.tool, "read", lambda arguments: Unreadable()).text.startswith("(this cannot be read")
+    assert guard.session.ledger.lookup(("orders", "#W1")) is NOTHING
+
+
+def test_whatever_breaks_once_a_tool_was_called_leaves_its_write_uncertain(
+    guard: Guard, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise MemoryError
+
+    admitted(guard, CANCEL)
+    monkeypatch.setattr(guard, "_ended", broken)
+    with pytest.raises(MemoryError):
+        guard.execute(CANCEL.tool, "one", done)
+    assert retail.history(session) == [(CANCEL.tool, "uncertain")]
 
 
 def test_a_write_cancelled_while_it_waits_is_withheld_and_lets_the_next_one_in(guard: Guard, session: Session) -> None:

@@ -224,11 +224,12 @@ class Guard:
         call = self._take(tool, call_id)
         if isinstance(call, Returned):
             return call
-        with self._under_way(call) as turn:
-            turn.result()
+        with self._under_way(call) as place:
+            place.turn.result()
             running = self._start(call)
             if isinstance(running, Returned):
                 return running
+            place.begun = True
             try:
                 content = run(running.arguments)
             except BaseException as error:  # noqa: BLE001 - raised on where it is no outcome
@@ -247,11 +248,12 @@ class Guard:
         call = self._take(tool, call_id)
         if isinstance(call, Returned):
             return call
-        with self._under_way(call) as turn:
-            await asyncio.wrap_future(turn)
+        with self._under_way(call) as place:
+            await asyncio.wrap_future(place.turn)
             running = await whole(asyncio.to_thread(self._start, call))
             if isinstance(running, Returned):
                 return running
+            place.begun = True
             try:
                 content = await run(running.arguments)
             except BaseException as error:  # noqa: BLE001 - raised on where it is no outcome
@@ -271,19 +273,26 @@ class Guard:
             return self._admitted.pop(call_id)
 
     @contextmanager
-    def _under_way(self, call: Admitted) -> Iterator[Future[None]]:
+    def _under_way(self, call: Admitted) -> Iterator[_Place]:
         """A place among the session's writes; a read waits for nothing."""
         if call.ticket is None or id(self) in _WRITING.get():
-            yield _now()  # a write within a write would wait for itself: the session refuses it
+            yield _Place(_now())  # a write within a write would wait for itself: the session refuses it
             return
         mark = _WRITING.set(_WRITING.get() | {id(self)})
+        begun = False
         try:
             with self._writes.turn() as turn:
-                yield turn
+                place = _Place(turn)
+                try:
+                    yield place
+                finally:
+                    begun = place.begun
         except BaseException:
-            for nothing in ("withheld", "refused"):  # interrupted before it began, or as it was to begin
+            # Interrupted before it began, or as it was to begin; once it has begun, nobody knows.
+            outcomes: tuple[Outcome, Outcome] = ("withheld", "uncertain" if begun else "refused")
+            for outcome in outcomes:
                 with suppress(TicketError):
-                    self.session.report(call.ticket, nothing)
+                    self.session.report(call.ticket, outcome)
             raise
         finally:
             _WRITING.reset(mark)
@@ -374,6 +383,14 @@ class _Running:
     call: Admitted
     issued: str
     arguments: dict[str, Any]
+
+
+@dataclass
+class _Place:
+    """Among the session's writes: when it is its turn, and whether its tool was called."""
+
+    turn: Future[None]
+    begun: bool = False
 
 
 class _Queue:
