@@ -251,9 +251,7 @@ class AsyncLedgerAgent(_Agent):
         """As `LedgerAgent`."""
         super().__init__(tools, gate, **about)
         self.model = model
-        self._events: asyncio.AbstractEventLoop | None = None
-        self._asking: concurrent.futures.Future[Any] | None = None
-        self._left = False
+        self._asking: Asking | None = None
 
     async def send(self, text: str) -> Reply:
         """As `LedgerAgent.send`."""
@@ -262,13 +260,16 @@ class AsyncLedgerAgent(_Agent):
 
     async def resume(self) -> Reply:
         """As `LedgerAgent.resume`."""
-        self._events, self._left = asyncio.get_running_loop(), False
+        if self._approve is not None:
+            self._asking = Asking(self._approve, asyncio.get_running_loop())
         self.loop.give_up()
         steps: list[Step] = []
         while len(steps) < self.options.max_generations:
             request = self.loop.request()
             generation = await self.model.generate(request.messages, request.tools)
-            step = await whole(asyncio.to_thread(self.loop.take, generation), self._stop_asking)
+            step = await whole(
+                asyncio.to_thread(self.loop.take, generation), self._asking.stop if self._asking is not None else None
+            )
             self._went(step, steps)
             if step.next == "reply":
                 return Reply(step.text, step.ended or "said", tuple(steps))
@@ -277,24 +278,8 @@ class AsyncLedgerAgent(_Agent):
         return self._give_up(steps)
 
     def _consent(self, request: ApprovalRequest) -> SignedGrant | Sequence[SignedGrant] | None:
-        """Runs in the thread that asks the gate; a coroutine is awaited where all others are."""
-        given: Any = super()._consent(request) if not self._left else None
-        if not inspect.isawaitable(given):
-            return given  # type: ignore[no-any-return]
-        assert self._events is not None
-        self._asking = asyncio.run_coroutine_threadsafe(_awaited(given), self._events)
-        if self._left:
-            self._asking.cancel()
-        try:
-            return self._asking.result()  # type: ignore[no-any-return]
-        except concurrent.futures.CancelledError:
-            return None
-
-    def _stop_asking(self) -> None:
-        """The turn is cancelled: nobody waits for a person any more, and nobody consented."""
-        self._left = True
-        if self._asking is not None:
-            self._asking.cancel()
+        assert self._asking is not None
+        return self._asking(request)  # type: ignore[no-any-return]
 
     async def _run(self, call: Admitted) -> None:
         try:
@@ -317,6 +302,41 @@ class AsyncLedgerAgent(_Agent):
         return await content if inspect.isawaitable(content) else content
 
 
+class Asking:
+    """Asks a person from the thread that judges; a coroutine is awaited on the event loop that waits for the thread."""
+
+    def __init__(self, approve: Callable[[ApprovalRequest], Any], events: asyncio.AbstractEventLoop) -> None:
+        """Ask nobody yet.
+
+        Args:
+            approve: gives grants or None, plain or a coroutine function.
+            events: the loop.
+        """
+        self._approve = approve
+        self._events = events
+        self._under_way: concurrent.futures.Future[Any] | None = None
+        self._left = False
+
+    def __call__(self, request: ApprovalRequest) -> Any:
+        """What `approve` gives; None once nobody waits for it any more."""
+        given = self._approve(request) if not self._left else None
+        if not inspect.isawaitable(given):
+            return given
+        self._under_way = asyncio.run_coroutine_threadsafe(_awaited(given), self._events)
+        if self._left:
+            self._under_way.cancel()
+        try:
+            return self._under_way.result()
+        except concurrent.futures.CancelledError:
+            return None
+
+    def stop(self) -> None:
+        """Whoever waited was cancelled: nobody waits for a person any more, and nobody consented."""
+        self._left = True
+        if self._under_way is not None:
+            self._under_way.cancel()
+
+
 async def _awaited(given: Awaitable[_T]) -> _T:
     return await given
 
@@ -333,4 +353,4 @@ async def whole(work: Coroutine[Any, Any, _T], cancelled: Callable[[], None] | N
         raise
 
 
-__all__ = ["AsyncLedgerAgent", "Executor", "LedgerAgent", "Options", "Reply", "whole"]
+__all__ = ["Asking", "AsyncLedgerAgent", "Executor", "LedgerAgent", "Options", "Reply", "whole"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,73 +13,29 @@ from needs import need_framework
 need_framework("langchain", "langchain")
 
 from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, ToolRetryMiddleware
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool, ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState
 from langgraph.types import Command, interrupt
-from pydantic import Field
 
 from ledgeragent.adapters.core import Guard
 from ledgeragent.adapters.langchain import guarded_agent, guarded_node
 from ledgeragent.errors import SessionClosed, TicketError, WiringError
 from ledgeragent.session import Session, ToolRefused
 from support import five, retail
+from support.langchain_agents import Script, says, tool_of
 
 pytest_plugins = ["support.fixtures"]
 
 CANCEL = ("cancel_pending_order", retail.cancel().arguments)
 READ = ("get_order_details", {"order_id": "#W1"})
-Run = Callable[[str, dict[str, Any]], Any]
-
-
-class Script(BaseChatModel):
-    """Gives its answers in order; `asked` holds the messages of every request."""
-
-    answers: list[Any]
-    asked: list[Any] = Field(default_factory=list)
-
-    def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
-        self.asked.append(messages)
-        return ChatResult(generations=[ChatGeneration(message=self.answers.pop(0))])
-
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
-        return self
-
-    @property
-    def _llm_type(self) -> str:
-        return "script"
-
-
-def says(*proposed: tuple[str, Any], first: int = 0) -> AIMessage:
-    """One message of the model."""
-    return AIMessage(
-        "",
-        tool_calls=[
-            {"name": name, "args": dict(given), "id": f"c{at}"} for at, (name, given) in enumerate(proposed, first)
-        ],
-    )
 
 
 def script(table: five.Table) -> Script:
     steps = [says((step.tool, step.arguments), first=at) for at, step in enumerate(table.conversation.steps)]
     return Script(answers=[*steps, AIMessage("Done.")])
-
-
-def tool_of(name: str, run: Run) -> StructuredTool:
-    """A tool with the shop's own schema."""
-    schema = {"type": "object", "properties": {key: {"type": "string"} for key in ("email", "order_id", "reason")}}
-
-    def call(**arguments: Any) -> Any:
-        return run(name, arguments)
-
-    async def acall(**arguments: Any) -> Any:
-        return run(name, arguments)
-
-    return StructuredTool(name=name, description=name, args_schema=schema, func=call, coroutine=acall)
 
 
 def tools_of(table: five.Table) -> list[Any]:

@@ -27,19 +27,30 @@ def blocks(name: str, kind: str) -> list[str]:
 def test_the_code_of_a_page_runs_from_an_empty_folder_and_prints_what_it_says(name: str, tmp_path: Path) -> None:
     module = NEEDS.get(name, name.replace("-", "_"))
     need_framework(module, name)
-    [code], [said] = blocks(name, "python"), blocks(name, "text")
-    (tmp_path / "agent.py").write_text(code, encoding="utf-8")
+    [code], said = blocks(name, "python"), blocks(name, "text")
+    assert run(code, tmp_path) == said[0]
+
+
+def run(code: str, folder: Path) -> str:
+    (folder / "agent.py").write_text(code, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(REPO / "agent")}
     done = subprocess.run(
-        [sys.executable, "agent.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "agent.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
-    assert (done.stdout, done.returncode) == (said, 0), done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_example_of_a_person_who_approves_prints_what_its_page_says(tmp_path: Path) -> None:
+    need_framework("langchain", "langchain")
+    code = (EXAMPLES / "approval_with_langchain.py").read_text(encoding="utf-8")
+    assert run(code, tmp_path) == blocks("langchain", "text")[1]
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_a_page_shows_an_example_and_as_many_commands_as_it_says(name: str) -> None:
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"\(\.\./\.\./examples/adapters/(\w+\.py)\)", text)
+    [example] = re.findall(r"\(\.\./\.\./examples/adapters/(with_\w+\.py)\)", text)
     assert blocks(name, "python") == [(EXAMPLES / example).read_text(encoding="utf-8")]
     [commands] = blocks(name, "sh")
     assert len(commands.splitlines()) == 3
@@ -47,6 +58,6 @@ def test_a_page_shows_an_example_and_as_many_commands_as_it_says(name: str) -> N
 
 
 def test_every_example_has_its_page_and_every_page_is_listed() -> None:
-    assert len(FRAMEWORKS) == len(list(EXAMPLES.glob("*.py"))) == 5
+    assert len(FRAMEWORKS) == len(list(EXAMPLES.glob("with_*.py"))) == 5
     listed = re.findall(r"\]\(([\w-]+)\.md\)", (PAGES / "README.md").read_text(encoding="utf-8"))
     assert sorted(listed) == FRAMEWORKS

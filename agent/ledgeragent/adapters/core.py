@@ -12,7 +12,9 @@ belong together; else each call is a message of its own and sees the earlier one
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
+import logging
 import secrets
 import threading
 from collections import deque
@@ -23,20 +25,27 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from ledgeragent.agent import whole
-from ledgeragent.contracts import Outcome
-from ledgeragent.errors import LedgerError, TicketError, WiringError
+from pydantic import ValidationError
+
+from ledgeragent.agent import Asking, whole
+from ledgeragent.approval import Approve
+from ledgeragent.contracts import ApprovalRequest, Outcome, SignedGrant, described
+from ledgeragent.errors import BadInput, LedgerError, TicketError, WiringError
 from ledgeragent.jsonio import copied
 from ledgeragent.loop import Admitted, Rejected, ToolOutcome, doubtful, outcome_of, plain, sort_out
-from ledgeragent.session import Call, Session
+from ledgeragent.session import MAX_GRANTS, Call, Session
 from ledgeragent.view import DEFAULT_BYTES, LedgerView
 
 __all__ = ["Admitted", "Call", "Canary", "Guard", "Rejected", "Returned", "apart"]
 
 CANARY: Final = "ledgeragent_canary"
 """Name of the tool an adapter may add to be called at start; no domain declares it, so no policy lets it through."""
+_log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _Answer = Admitted | Rejected
+Stops = Callable[[ApprovalRequest], Any]
+"""A framework's own way to ask a person: it ends the run by raising, and when the call comes again it gives the answer:
+one or more signed grants as objects or as JSON has them. Anything else is a no."""
 _WRITING: Final[ContextVar[frozenset[int]]] = ContextVar("ledgeragent_writing", default=frozenset())
 """The guards of which a write is running here."""
 
@@ -93,14 +102,29 @@ class Canary:
 class Guard:
     """Guards the calls of one conversation. May be used from any thread and any event loop."""
 
-    def __init__(self, session: Session, *, view_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        view_bytes: int = DEFAULT_BYTES,
+        approve: Callable[[ApprovalRequest], Any] | None = None,
+    ) -> None:
         """Guard a conversation.
 
         Args:
             session: the conversation's, with the gate that judges.
             view_bytes: size budget of the ledger's text.
+            approve: asks a person where their consent is all that is wanting for a call, and gives their grants, or
+                None; a plain or a coroutine function. The conversation waits for it, and it must not use the session.
+
+        Raises:
+            BadInput: for `approve` when the session takes nobody's grants.
         """
+        if approve is not None and not session.takes_grants:
+            raise BadInput("`approve` gives grants that the session takes nobody's of: open it with `approvals`")
         self.session = session
+        self._approve = approve
+        self._stopped: dict[tuple[str, str, str], _Answer] = {}
         self._view = LedgerView(session.ledger, view_bytes)
         self._lock = threading.Lock()
         self._judging = _Queue()
@@ -113,13 +137,14 @@ class Guard:
 
     # Before a tool ----------------------------------------------------------------------------------------------
 
-    def judge(self, call: Call, message: Sequence[Call] = ()) -> Admitted | Rejected:
+    def judge(self, call: Call, message: Sequence[Call] = (), *, stops: Stops | None = None) -> Admitted | Rejected:
         """What may become of a call; the hook before the tool asks it.
 
         Args:
             call: as the model proposed it. Without an id it gets one.
             message: all calls of its model message in order, where the framework tells; () for a call that is to be a
                 message of its own. A call that is not among them as it stands there was edited: it is judged alone.
+            stops: asks a person where consent is all that is wanting. With what they gave the call is judged alone.
 
         Returns:
             `Admitted`: have the tool run through `execute`, under this call id. `Rejected`: its message is for the
@@ -134,40 +159,68 @@ class Guard:
             return Rejected(call, self._canary.word, None)
         with self._judging.turn() as turn:
             turn.result()
-            return self._judge(call, message)
+            approve = self._approve and _waiting(self._approve)
+            answer = self._stopped.get(_key(call)) or self._judge(call, message, (), approve)
+            grants = self._given(answer, stops)
+            return self._judge(call, (), grants, None) if grants else answer
 
-    async def ajudge(self, call: Call, message: Sequence[Call] = ()) -> Admitted | Rejected:
+    async def ajudge(
+        self, call: Call, message: Sequence[Call] = (), *, stops: Stops | None = None
+    ) -> Admitted | Rejected:
         """As `judge`, awaited; the gate is asked in a thread."""
         call = _as_text(call)
         if self._canary is not None:
             return Rejected(call, self._canary.word, None)
         with self._judging.turn() as turn:
             await asyncio.wrap_future(turn)
-            return await whole(asyncio.to_thread(self._judge, call, message))
+            asking = self._approve and Asking(self._approve, asyncio.get_running_loop())
+            answer = self._stopped.get(_key(call))
+            if answer is None:
+                judged = asyncio.to_thread(self._judge, call, message, (), asking)
+                answer = await whole(judged, asking.stop if asking is not None else None)
+            grants = self._given(answer, stops)
+            return await whole(asyncio.to_thread(self._judge, call, (), grants, None)) if grants else answer
 
-    def _judge(self, call: Call, message: Sequence[Call]) -> _Answer:
+    def _given(self, answer: _Answer, stops: Stops | None) -> list[SignedGrant]:
+        """What a person gave for a rejected call; the rejection is kept for when the call comes again with it."""
+        review = answer.review if isinstance(answer, Rejected) and self.session.takes_grants else None
+        if stops is None or review is None or review.request is None:
+            return []
+        key = _key(review.call)
+        self._stopped[key] = answer
+        grants = _granted(stops(review.request))
+        del self._stopped[key]
+        return grants
+
+    def _judge(
+        self, call: Call, message: Sequence[Call], grants: Sequence[SignedGrant], approve: Approve | None
+    ) -> _Answer:
         self.forgo(call.call_id)  # asked anew: what was admitted before did not run
-        answer = self._answer(call, tuple(_as_text(one) for one in message))
+        if grants:
+            [answer] = self._review((call,), grants, approve)
+        else:
+            answer = self._answer(call, tuple(_as_text(one) for one in message), approve)
         if isinstance(answer, Admitted):
             with self._lock:
                 self._admitted[answer.call_id] = answer
         return answer
 
-    def _answer(self, call: Call, message: tuple[Call, ...]) -> _Answer:
+    def _answer(self, call: Call, message: tuple[Call, ...], approve: Approve | None) -> _Answer:
         key = _key(call)
         keys = tuple(_key(one) for one in message)
         if key in keys and keys != self._message and len({one.call_id for one in message}) == len(message):
             self._withhold_all()
             self._message = keys
-            self._judged = dict(zip(keys, self._review(message), strict=True))
+            self._judged = dict(zip(keys, self._review(message, (), approve), strict=True))
         # What the message's answers do not hold is edited, repeated or alone.
         answer = self._judged.pop(key, None)
-        return answer if answer is not None else self._review((call,))[0]
+        return answer if answer is not None else self._review((call,), (), approve)[0]
 
-    def _review(self, calls: Sequence[Call]) -> list[_Answer]:
+    def _review(self, calls: Sequence[Call], grants: Sequence[SignedGrant], approve: Approve | None) -> list[_Answer]:
         self.session.next_turn()
         writes = [call for call in calls if self.session.domain.is_write(call.tool)]
-        reviews = {review.call.call_id: review for review in self.session.review(writes)}
+        reviewed = self.session.review(writes, grants=grants, approve=approve)
+        reviews = {review.call.call_id: review for review in reviewed}
         return [sort_out(call, reviews.get(call.call_id)) for call in calls]
 
     def forgo(self, call_id: str) -> None:
@@ -441,6 +494,28 @@ def apart(work: Coroutine[Any, Any, _T]) -> _T:
     thread.start()
     thread.join()
     return done.result()
+
+
+def _granted(answer: Any) -> list[SignedGrant]:
+    given = answer if isinstance(answer, list | tuple) else [answer] if answer else []
+    try:
+        return [one if isinstance(one, SignedGrant) else SignedGrant.model_validate(one) for one in given[:MAX_GRANTS]]
+    except ValidationError as error:
+        _log.error("the answer to an approval request is no signed grant, which counts as a no: %s", described(error))
+        return []
+
+
+def _waiting(approve: Callable[[ApprovalRequest], Any]) -> Approve:
+    """`approve`, waited for here should it be a coroutine function."""
+
+    async def awaited(given: Awaitable[Any]) -> Any:
+        return await given
+
+    def ask(request: ApprovalRequest) -> Any:
+        given = approve(request)
+        return apart(awaited(given)) if inspect.isawaitable(given) else given
+
+    return ask
 
 
 def _as_text(call: Call) -> Call:

@@ -19,9 +19,10 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import interrupt
 from pydantic import PrivateAttr
 
-from ledgeragent.adapters.core import Call, Guard, Rejected, apart
+from ledgeragent.adapters.core import Call, Guard, Rejected, Stops, apart
 from ledgeragent.errors import WiringError
 from ledgeragent.toolset import ToolFailed
 
@@ -36,6 +37,7 @@ def guarded_agent(
     *,
     middleware: Sequence[AgentMiddleware[Any, Any]] = (),
     view: bool = True,
+    interrupts: bool = False,
     **about: Any,
 ) -> Any:
     """An agent for one conversation, as `create_agent` makes it.
@@ -46,6 +48,7 @@ def guarded_agent(
         tools: functions and tools that run here, each declared in the domain.
         middleware: as for `create_agent`; none with tools of its own.
         view: whether the model sees the ledger as the last message of every request.
+        interrupts: whether the graph stops with an approval request, to be resumed with a grant; see the page.
         about: anything else for `create_agent`.
 
     Raises:
@@ -55,7 +58,7 @@ def guarded_agent(
         if getattr(one, "tools", ()):
             raise WiringError(f"middleware {type(one).__name__} has tools of its own: nothing would guard them")
     gated = _gated(guard, tools)
-    hook = _Hook(guard, gated, view)
+    hook = _Hook(guard, gated, view, (lambda asked: interrupt(asked.model_dump())) if interrupts else None)
     agent = create_agent(model, gated, middleware=[*middleware, hook], **about)
     if gated:
         _prove(guard, agent.nodes["tools"].bound, gated, _ways(middleware))
@@ -71,18 +74,16 @@ def guarded_node(guard: Guard, tools: Sequence[Any], **about: Any) -> ToolNode:
 
 
 class _Hook(AgentMiddleware[Any, Any]):  # type: ignore[misc]
-    def __init__(self, guard: Guard, tools: Sequence[BaseTool], view: bool) -> None:
+    def __init__(self, guard: Guard, tools: Sequence[BaseTool], view: bool, stops: Stops | None = None) -> None:
         super().__init__()
-        self._guard = guard
-        self._known = list(tools)
-        self._view = view
+        self._guard, self._known, self._view, self._stops = guard, list(tools), view, stops
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Any]) -> Any:
-        answer = self._guard.judge(*_asked(request))
+        answer = self._guard.judge(*_asked(request), stops=self._stops)
         return _rejected(answer) if isinstance(answer, Rejected) else handler(request)
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        answer = await self._guard.ajudge(*_asked(request))
+        answer = await self._guard.ajudge(*_asked(request), stops=self._stops)
         return _rejected(answer) if isinstance(answer, Rejected) else await handler(request)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -136,9 +137,8 @@ def _gated(guard: Guard, tools: Iterable[Any]) -> list[BaseTool]:
     made = []
     for one in tools:
         if isinstance(one, dict):
-            raise WiringError(
-                f"tool {one.get('name') or one.get('type')} runs at the model's provider: nothing would guard it"
-            )
+            name = one.get("name", one.get("type"))
+            raise WiringError(f"tool {name} runs at the model's provider: nothing guards it")
         inner = one if isinstance(one, BaseTool) else tool(one)
         alike = {name: getattr(inner, name, None) for name in _ALIKE}
         gated = _Gated(args_schema=inner.args_schema or inner.get_input_schema(), **alike)
