@@ -291,3 +291,17 @@ def test_records_are_drawn_over_time_and_a_redacted_one_says_what_it_hides(
     assert note == "Redacted records: What may not be logged is masked. It cannot be judged again."
     assert "(masked)" in texts(browser, "#timeline .masked")
     assert (browser.troubles, browser.asked) == ([], [])
+
+
+def test_of_a_lifted_finding_it_says_who_consented(browser: Browser, tmp_path: Path) -> None:
+    records, chat = tmp_path / "records.jsonl", EXAMPLES / "chat"
+    script, overrides = str(chat / "approval.jsonl"), str(chat / "overrides.json")
+    options = ["--domain", "airline", "--script", script, "--overrides", overrides, "--record", str(records)]
+    assert CliRunner().invoke(app, ["chat", *options]).exit_code == 0
+    browser.screen(1440, 900)
+    browser.open(written(tmp_path / "report.html", records).as_uri())
+    browser.click(".row")
+    opened(browser)
+    tags = texts(browser, "#timeline .finding .tag")
+    assert tags == ["an approval by grace would lift it", "an approval by grace would lift it", "approved by grace"]
+    assert browser.troubles == []

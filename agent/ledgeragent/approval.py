@@ -17,7 +17,7 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -36,6 +36,7 @@ from ledgeragent.contracts import (
     FactShown,
     Grant,
     Name,
+    Obligation,
     SignedGrant,
     described,
 )
@@ -56,6 +57,7 @@ KEYS: Final = "ledgeragent.approval-keys/1"
 MIN_SECRET_BYTES: Final = 32
 _MAX_SECONDS: Final = 3600
 _SECONDS: Final = 900
+_DONE: Final[Mapping[Consent, str]] = {"approval": "approved", "user_confirmation": "confirmed"}
 _MISSING: Final = "Ed25519 keys need the package `cryptography`: install ledgeragent[encrypted]"
 
 
@@ -128,6 +130,32 @@ def asked(gate_input: Mapping[str, Any], decision: Decision, read: Mapping[Keys,
         facts=facts_digest(gate_input),
         evidence=[one for path in paths for one in _shown(path, gate_input["ledger"], read)],
     )
+
+
+def consents(decision: Decision | None, grants: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """By whose consent findings are lifted, in words, by predicate.
+
+    Args:
+        decision: as it was accepted or recorded.
+        grants: those of its gate input.
+    """
+    names = {one["id"]: one["approver"] for one in grants}
+    fulfilled = [one for one in decision.obligations if one.grant is not None] if decision is not None else []
+    return {one.predicate: f"{_DONE[one.kind]} by {names.get(one.grant, 'somebody')}" for one in fulfilled}
+
+
+def wanting(decision: Decision | None) -> dict[str, str]:
+    """Whose consent would lift findings, in words, by predicate."""
+    still_open = [one for one in decision.obligations if one.grant is None] if decision is not None else []
+    return {one.predicate: _wanted(one) for one in still_open}
+
+
+def _wanted(one: Obligation) -> str:
+    if one.kind == "user_confirmation":
+        return "the user's confirmation"
+    if one.approvers is None:
+        return "somebody's approval"
+    return f"an approval by {' or '.join(one.approvers)}" if one.approvers else "an approval, which nobody may give"
 
 
 def _shown(path: Keys, ledger: Mapping[str, Any], read: Mapping[Keys, Provenance]) -> Iterator[FactShown]:

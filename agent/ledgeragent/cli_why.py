@@ -213,7 +213,9 @@ def _outcome_paragraphs(found: Explanation) -> Iterator[Paragraph]:
     for one in found.outcomes:
         asks = f", asks for {one.verdict}" if one.verdict is not None else ""
         shadow = " in shadow" if one.mode == "shadow" else ""
-        yield Paragraph(Text.assemble((one.status, _STATUS[one.status]), f"  {one.predicate}{asks}{shadow}"), 2)
+        lifted = f"; {one.lifted}" if one.lifted else ""
+        said = f"  {one.predicate}{asks}{shadow}{lifted}"
+        yield Paragraph(Text.assemble((one.status, _STATUS[one.status]), said), 2)
         if one.again not in (None, one.status):
             yield Paragraph(Text(f"judged again: {one.again}", style="bold red"), 6)
         if one.message:
@@ -248,7 +250,10 @@ def _needed(one: Outcome, found: Explanation) -> str:
         for fact in found.facts
         if one.predicate in fact.used_by and fact.known == "known" and not isinstance(fact.value, dict | list)
     ]
-    return " ".join([one.needed or "see its message.", *([f"Now {', '.join(compared)}."] if compared else [])])
+    consent = [f"Or {one.consent}."] if one.consent else []
+    return " ".join(
+        [one.needed or "see its message.", *consent, *([f"Now {', '.join(compared)}."] if compared else [])]
+    )
 
 
 # Fixture -------------------------------------------------------------------------------------------------------------

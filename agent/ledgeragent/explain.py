@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from ledgeragent.approval import consents, wanting
 from ledgeragent.catalogue import package_metadata
 from ledgeragent.contracts import DecisionRecord, FactRead, Finding, HistoryEntry, OutcomeRecord, Sibling, WriteTool
 from ledgeragent.deciding import Line, Traced, heads, own_line, predicate_file, trace
@@ -59,12 +60,14 @@ class Outcome:
         predicate: its id.
         status: as recorded.
         verdict: what it asks for, None when it holds.
-        mode: `enforce` or `shadow`, None when it holds.
+        mode: `enforce`, `shadow` or `lifted`, None when it holds.
         message: its words, empty when it holds.
         again: the status when it is judged again now; None when it was not.
         lines: the lines of Rego that decided; without a trace, those at which its rules begin.
         steps: the lines that OPA went through.
         needed: what has to be done or true for it to hold.
+        lifted: by whose consent its finding is lifted, empty where it is not.
+        consent: whose consent would lift it, empty where none would.
     """
 
     predicate: str
@@ -76,6 +79,8 @@ class Outcome:
     lines: tuple[Line, ...]
     steps: tuple[Line, ...]
     needed: str
+    lifted: str
+    consent: str
 
 
 @dataclass(frozen=True)
@@ -215,6 +220,8 @@ class _Explaining:
             lines=traced.lines if traced is not None else self._where(name),
             steps=traced.steps if traced is not None else (),
             needed=self._needed(name) if finding is not None else "",
+            lifted=consents(self._record.decision, self._input["grants"]).get(name, ""),
+            consent=wanting(self._record.decision).get(name, ""),
         )
 
     def _status_again(self, name: str) -> Status | None:

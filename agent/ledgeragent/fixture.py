@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from ledgeragent.contracts import Decision, DecisionRecord
+from ledgeragent.contracts import Decision, DecisionRecord, Finding
 from ledgeragent.errors import BadInput, EngineError
 from ledgeragent.gate import VECTORS
 from ledgeragent.jsonio import parse
@@ -214,8 +214,12 @@ def _vector(policies: Reopened, small: Json, decision: Decision, short: str) -> 
 
 
 def _summary(small: Json, decision: Decision) -> str:
-    why = ", ".join(f"{one.predicate} {one.status}" for one in decision.findings)
+    why = ", ".join(f"{one.predicate} {_word_of(one)}" for one in decision.findings)
     return f"{small['action']['tool']} is {_VERBS[decision.verdict]}{f': {why}' if why else ''}"
+
+
+def _word_of(finding: Finding) -> str:
+    return f"{finding.status}, and lifted" if finding.mode == "lifted" else finding.status
 
 
 def _count(value: Any) -> int:

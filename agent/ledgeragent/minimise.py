@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 Json = dict[str, Any]
 Keys = tuple[str | int, ...]
+_SESSION: Final[Keys] = ("session", "id")
 Member = TypeVar("Member", str, int)
 
 _ROOTS: Final[tuple[Keys, ...]] = (
@@ -27,7 +28,7 @@ _ROOTS: Final[tuple[Keys, ...]] = (
 )
 _SIMPLER: Final[tuple[tuple[Keys, Any], ...]] = (
     (("request",), "request-1"),
-    (("session", "id"), "session-1"),
+    (_SESSION, "session-1"),
     (("action", "call_id"), "call-1"),
     (("session", "turn"), 1),
     (("session", "rejections"), 0),
@@ -46,6 +47,7 @@ def minimised(gate_input: Json, same: Callable[[Json], bool]) -> Json:
     shrinking = _Shrinking(gate_input, same)
     for place, value in _SIMPLER:
         shrinking.simplify(place, value)
+    shrinking.rename_session("session-1")
     before = None
     while before != shrinking.whole:
         before = shrinking.whole
@@ -62,6 +64,12 @@ class _Shrinking:
     def simplify(self, place: Keys, value: Any) -> None:
         if _at(self.whole, place) not in (None, value):
             self._try(place, value)
+
+    def rename_session(self, name: str) -> None:
+        """A grant is for its session: both have the name, or neither."""
+        grants = self.whole.get("grants", [])
+        if grants:
+            self._try((), _with({**self.whole, "grants": [{**one, "session": name} for one in grants]}, _SESSION, name))
 
     def shrink(self, place: Keys) -> None:
         value = _at(self.whole, place)

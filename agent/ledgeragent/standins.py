@@ -314,8 +314,9 @@ class _Walk:
         """A copy in which every text is what `told` gives for it; fields' names and the domain stay."""
         marks = self._log["input"]["fields"]
         copied = dict(gate_input)
-        for part in ("action", "ledger", "stale", "history", "siblings", "grants"):
+        for part in ("action", "ledger", "stale", "history", "siblings"):
             copied[part] = self._value(marks[part], gate_input[part], (part,), told)
+        copied["grants"] = [self._grant(marks["grants"]["items"], one, told) for one in gate_input["grants"]]
         principal = gate_input["session"]["principal"]
         shown = None
         if principal is not None:
@@ -338,6 +339,12 @@ class _Walk:
             items = marks.get("items", _CLOSED)
             return [self._value(items, one, (*place, _ELEMENT), told) for one in value]
         return told(value, _kind(marks.get("value", ()), value), place) if _is_text(value) else value
+
+    def _grant(self, marks: Marks, grant: Json, told: Told) -> Json:
+        """Its session is named as the session is, which nobody is asked about."""
+        others = {key: value for key, value in grant.items() if key != "session"}
+        mapped = self._value(marks, others, ("grants", _ELEMENT), told)
+        return {key: mapped.get(key, value) for key, value in grant.items()}
 
     def _member(self, marks: Marks, value: Mapping[str, Any], key: str, place: Place, told: Told) -> tuple[str, Any]:
         if marks.get("call") and key in ("call_id", "outcome"):

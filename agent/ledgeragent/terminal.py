@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ledgeragent.approval import consents
 from ledgeragent.feedback import reasons
 from ledgeragent.ledger import Ledger, NotAFact
 from ledgeragent.paths import Path, dotted
@@ -108,19 +109,10 @@ def judged(review: Review) -> Iterator[Line]:
         yield Line(Text(f"{review.failure.code}: {review.failure.message}", style="red"), 6)
     for predicates, words in reasons(findings(review)):
         yield Line(Text.assemble((f"{predicates}: ", "bold"), words), 6)
-    for predicate, name, kind in _lifted(review):
-        by = f"approved by {name}" if kind == "approval" else f"confirmed by {name}"
+    for predicate, by in consents(review.decision, review.gate_input["grants"]).items():
         yield Line(Text.assemble((f"{predicate}: ", "bold"), (by, "dim")), 6)
     for read in review.reads:
         yield Line(Text.assemble(("asks for ", "dim"), str(read)), 6)
-
-
-def _lifted(review: Review) -> Iterator[tuple[str, str, str]]:
-    """Predicate, who consented, and the kind, of every finding that a grant lifts."""
-    grants = {one["id"]: one["approver"] for one in review.gate_input["grants"]}
-    for one in review.decision.obligations if review.decision is not None else ():
-        if one.grant is not None:
-            yield one.predicate, grants[one.grant], one.kind
 
 
 def brief(value: Any) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from ledgeragent.approval import consents, wanting
 from ledgeragent.contracts import Decision, Finding, MissingFact
 from ledgeragent.gate import Judged
 from ledgeragent.marks import MASKED, Marks
@@ -32,6 +33,7 @@ OBLIGATIONS: Final = "gate.obligations"
 Kind = Literal["verdict", "untold", "findings", "messages"]
 _COUNTED: Final = ("appeared", "vanished", "changed")
 _LEDGER_LEVEL: Final = 1
+_ASIDE: Final = {"shadow": " in shadow", "lifted": " lifted"}
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _changes(old: Answer, new: Answer, words: bool) -> Iterator[JSON]:
     if UNJUDGED in (old.verdict, new.verdict) and not before and not after:
         yield {"predicate": EFFECT, "change": "changed", "old": None, "new": None}
     if old.decision is not None and new.decision is not None and old.decision.obligations != new.decision.obligations:
-        yield {"predicate": OBLIGATIONS, "change": "evidence", "old": None, "new": None}
+        yield {"predicate": OBLIGATIONS, "change": "evidence", "old": _consents(old), "new": _consents(new)}
 
 
 _SIDE: Final = {"appeared": "new", "vanished": "old"}
@@ -152,6 +154,12 @@ def _finding(one: Finding | None) -> JSON | None:
     }
 
 
+def _consents(answer: Answer) -> JSON:
+    """What a person's consent lifts or would lift, in the place of a finding."""
+    done = consents(answer.decision, answer.gate_input.get("grants", ()))
+    return {"consents": {**done, **wanting(answer.decision)}}
+
+
 def counted(changes: list[JSON]) -> list[JSON]:
     """The changes that can have changed a verdict, of a row's; all of them when there are no such ones."""
     return [one for one in changes if one["change"] in _COUNTED] or changes
@@ -161,7 +169,9 @@ def outcome(finding: Mapping[str, Any] | None) -> str:
     """A finding in a word or two; a dash for none."""
     if finding is None:
         return "-"
-    aside = " in shadow" if finding["mode"] == "shadow" else ""
+    if "consents" in finding:
+        return "; ".join(f"{name}: {words}" for name, words in finding["consents"].items()) or "no consent"
+    aside = _ASIDE.get(finding["mode"], "")
     return f"{finding['verdict']} ({finding['cause']}){aside}"
 
 

@@ -402,7 +402,8 @@
     const evidence = finding.paths.filter((path) => !known.has(dotted(path)));
     return make("div", { class: `finding ${finding.verdict}` },
       make("p", { class: "rule" }, make("code", {}, finding.predicate), make("span", { class: `cause ${finding.verdict}` }, `${finding.verdict}: ${CAUSES[finding.cause]}`),
-        finding.mode === "shadow" ? make("span", { class: "tag" }, "in shadow") : null),
+        finding.mode === "shadow" ? make("span", { class: "tag" }, "in shadow") : null,
+        finding.consent ? make("span", { class: "tag" }, words(finding.consent)) : null),
       rule ? make("p", { class: "title" }, rule.title) : null,
       make("p", { class: "message" }, words(finding.message)),
       missing.length ? make("ul", { class: "missing" }, ...missing) : null,

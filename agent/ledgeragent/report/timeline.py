@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ledgeragent.approval import consents, wanting
 from ledgeragent.contracts import DecisionRecord, Finding, OutcomeRecord
 from ledgeragent.conversation import Conversation, RecordedCall
 from ledgeragent.domain import Domain
@@ -393,6 +394,7 @@ def _decided(record: DecisionRecord) -> Step:
         "findings": [
             one.model_dump(mode="json", exclude={"status", "missing"})
             | {"cause": cause(one), "missing": [[fact.path, fact.cause] for fact in one.missing]}
+            | _consent(one.predicate, record)
             for one in (decision.findings if decision is not None else ())
         ],
         "principal": asked.session.principal.model_dump(mode="json") if asked.session.principal is not None else None,
@@ -410,6 +412,15 @@ def _decided(record: DecisionRecord) -> Step:
     if record.redacted is not None:
         told["redacted"] = record.redacted.model_dump(mode="json", exclude={"sealed"})
     return told
+
+
+def _consent(predicate: str, record: DecisionRecord) -> Step:
+    """Whose consent lifts a predicate's finding, or would."""
+    lifted = consents(record.decision, [one.model_dump() for one in record.input.grants]).get(predicate)
+    wanted = wanting(record.decision).get(predicate)
+    if lifted is not None:
+        return {"consent": lifted}
+    return {"consent": f"{wanted} would lift it"} if wanted is not None else {}
 
 
 def _facts(record: DecisionRecord) -> Iterator[Step]:
