@@ -10,18 +10,26 @@ docs/vectors.md says what each file is.
 from __future__ import annotations
 
 import argparse
+import base64
 import copy
 import hashlib
+import hmac
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
 
 REPO: Final = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(REPO / "tests")]
 
 from ledgeragent import Call, Domain, Gate, Session, open_engine  # noqa: E402
+from ledgeragent.approval import ApprovalKey, Approvals, Signer, facts_digest  # noqa: E402
+from ledgeragent.contracts import Grant, SignedGrant  # noqa: E402
 from ledgeragent.errors import BadInput  # noqa: E402
 from ledgeragent.jsonio import canonical, digest, parse  # noqa: E402
 from ledgeragent.ledger import Ledger  # noqa: E402
@@ -503,6 +511,140 @@ def _canonical() -> Iterator[Json]:
         yield {"name": name, "text": text, "canonical": canonical(value), "digest": digest(value)}
 
 
+# Grants -----------------------------------------------------------------------------------------------------------
+
+_WALL: Final = "2026-06-01T12:00:00Z"
+_SECRETS: Final = {"desk": b"d" * 32, "service": b"e" * 32, "app": b"a" * 32}
+_DESK, _APP = (Signer.hmac(name, _SECRETS[name]) for name in ("desk", "app"))
+_SERVICE: Final = Signer.ed25519("service", _SECRETS["service"])
+
+
+def _keys() -> list[Json]:
+    public = Ed25519PrivateKey.from_private_bytes(_SECRETS["service"]).public_key().public_bytes_raw()
+    approvers = ["grace", "bot", retail.USER]
+
+    def key(name: str, kind: str, algorithm: str, raw: bytes, names: Sequence[str]) -> Json:
+        text = base64.b64encode(raw).decode()
+        return {"id": name, "kind": kind, "algorithm": algorithm, "key": text, "approvers": list(names)}
+
+    return [
+        key("desk", "approval", "hmac-sha256", _SECRETS["desk"], approvers),
+        key("service", "approval", "ed25519", public, approvers),
+        key("app", "user_confirmation", "hmac-sha256", _SECRETS["app"], []),
+    ]
+
+
+def _grants() -> Iterator[Json]:
+    asked = json.loads((VECTORS / "retail.json").read_text(encoding="utf-8"))["vectors"][0]["input"]
+    asked = {
+        **asked,
+        "session": {**asked["session"], "principal": {"id": retail.USER, "source": "proof", "claims": {}}},
+    }
+    about: Json = {"keys": _keys(), "agents": ["bot"], "max_seconds": 3600, "wall": _WALL, "used": ["spent"]}
+    fine = {
+        **_grant(asked, _OWNER),
+        "id": "fresh",
+        "facts": facts_digest(asked),
+        "expires": {"session": _after(asked["session"]["now"], 3600), "host": _after(_WALL, 3600)},
+    }
+    confirmed = {**fine, "kind": "user_confirmation", "approver": asked["session"]["principal"]["id"]}
+
+    def case(name: str, signed: Json, given: Json = asked) -> Json:
+        return {"name": name, **about, "input": given, "signed": signed, "taken": _taken(signed, given, about)}
+
+    def signed(by: Signer = _DESK, grant: Json = fine, **changes: Any) -> Json:
+        return by.sign(Grant.model_validate({**grant, **changes})).model_dump()
+
+    def during(**changes: Any) -> Json:
+        return {**asked, **changes}
+
+    yield case("an approval signed with a shared secret", signed())
+    yield case("an approval signed with a private key", signed(_SERVICE))
+    yield case("the user's confirmation", signed(_APP, confirmed))
+    yield case("edited after it was signed", {**signed(), "grant": {**fine, "approver": "bot"}})
+    yield case("edited after it was signed with a private key", {**signed(_SERVICE), "grant": {**fine, "id": "other"}})
+    yield case("signed by another", {**signed(_APP), "key": "desk"})
+    yield case("signed with a key that is not held", {**signed(), "key": "other"})
+    yield case("signed by another's private key", {**signed(Signer.ed25519("service", b"x" * 32))})
+    yield case("a shared secret's signature for a key pair", {**signed(), "key": "service"})
+    bare = base64.b64encode(hmac.digest(_SECRETS["desk"], canonical(fine).encode(), "sha256")).decode()
+    yield case("signed without the contract's name", {**signed(), "signature": bare})
+    yield case("a signature that is no base64", {**signed(), "signature": "~" + signed()["signature"]})
+    yield case("another contract", {**signed(), "contract": "ledgeragent.grant/2"})
+    yield case("a field too many", {**signed(), "algorithm": "hmac-sha256"})
+    yield case("a grant with a field too many", {**signed(), "grant": {**fine, "any": True}})
+    yield case("a confirmation by a key for approvals", signed(_DESK, confirmed))
+    yield case("an approval by a key for confirmations", signed(_APP))
+    yield case("a confirmation by an approver with their own key", signed(_DESK, confirmed, approver="grace"))
+    yield case("an approval by the user with the key for confirmations", signed(_APP, approver=retail.USER))
+    yield case("in the name of one the key does not sign for", signed(approver="mallory"))
+    yield case("approved by who asks", signed(approver=retail.USER))
+    yield case("approved by an agent", signed(approver="bot"))
+    yield case("confirmed by another than the user", signed(_APP, confirmed, approver="grace"))
+    nobody = {**asked["session"], "principal": None}
+    yield case("nobody is known to have asked", signed(), during(session=nobody))
+    yield case("for another domain", signed(domain="airline"))
+    yield case("for another session", signed(session="other"))
+    yield case("for another tool", signed(tool="return_delivered_order_items"))
+    yield case("for other arguments", signed(arguments={**fine["arguments"], "order_id": "#W2"}))
+    yield case("with one argument less", signed(arguments={"order_id": fine["arguments"]["order_id"]}))
+    odd = {"note": "Zoë 😀", "count": 5.0, "deep": [{"b": None, "a": True}]}
+    yield case(
+        "arguments of all kinds, in another order",
+        signed(arguments={"deep": [{"a": True, "b": None}], "count": 5, "note": "Zoë 😀"}),
+        during(action={**asked["action"], "arguments": odd}),
+    )
+    yield case("a fact that changed", signed(), during(ledger={**asked["ledger"], "auth": {"user_id": "other"}}))
+    yield case("a fact that went stale", signed(), during(stale=[["orders", "#W1", "status"]]))
+    wrote = {"tool": "modify_user_address", "arguments": {"user_id": retail.USER}, "outcome": "executed"}
+    sibling = {key: value for key, value in wrote.items() if key != "outcome"}
+    yield case("a write in between", signed(), during(history=[wrote]))
+    yield case("a write of the same message in between", signed(), during(siblings=[sibling]))
+    yield case(
+        "another turn and count of rejections",
+        signed(),
+        during(session={**asked["session"], "turn": 9, "rejections": 2}),
+    )
+    after = during(history=[wrote], siblings=[sibling])
+    yield case("asked for after two writes", signed(facts=facts_digest(after)), after)
+    later = during(history=[wrote, {**wrote, "outcome": "uncertain"}])
+    yield case("a sibling that is history now", signed(facts=facts_digest(after)), later)
+    yield case("used before", signed(id="spent"))
+    yield from _in_time(case, signed, asked["session"]["now"])
+
+
+def _in_time(case: Callable[..., Json], signed: Callable[..., Json], now: str) -> Iterator[Json]:
+    def expires(session: int = 60, host: int = 60, **changes: Any) -> Json:
+        return signed(expires={"session": _after(now, session), "host": _after(_WALL, host)}, **changes)
+
+    yield case("in force for a second", expires(1, 1))
+    yield case("in force until now by the session's clock", expires(session=0))
+    yield case("in force until now by the wall clock", expires(host=0))
+    yield case("in force for too long by the session's clock", expires(session=3601))
+    yield case("in force for too long by the wall clock", expires(host=3601))
+    yield case("issued earlier, and for too long since", expires(issued=_after(now, -3550)))
+    yield case("issued later than now", expires(issued=_after(now, 1)))
+    elsewhere = datetime.fromisoformat(_after(now, 60)).astimezone(timezone(timedelta(hours=9))).isoformat()
+    yield case(
+        "in force by clocks of other zones",
+        signed(expires={"session": elsewhere, "host": "2026-06-01T21:01:00.500+09:00"}),
+    )
+
+
+def _after(instant: str, seconds: int) -> str:
+    return (datetime.fromisoformat(instant) + timedelta(seconds=seconds)).isoformat()
+
+
+def _taken(signed: Json, given: Json, about: Json) -> bool:
+    keys = [ApprovalKey.model_validate(one) for one in about["keys"]]
+    host = Approvals(keys, agents=about["agents"], max_seconds=about["max_seconds"], clock=lambda: about["wall"])
+    try:
+        grant = SignedGrant.model_validate(signed)
+    except ValidationError:
+        return False
+    return grant.grant.id not in about["used"] and host.problem(grant, given) is None
+
+
 # Files ------------------------------------------------------------------------------------------------------------
 
 ABOUT: Final = {
@@ -511,6 +653,7 @@ ABOUT: Final = {
     "histories": "messages and outcomes, and the history and siblings that each call's decision is given",
     "rejections": "calls and states of the ledger, and the count of rejections that each decision is given",
     "canonical": "texts of arguments, and their canonical form, or that they are refused",
+    "grants": "signed consents to a call, and whether a host takes them for it",
 }
 
 
@@ -524,6 +667,7 @@ def documents() -> dict[Path, Json]:
             "histories": list(_histories(gate)),
             "rejections": list(_rejections(gate)),
             "canonical": list(_canonical()),
+            "grants": list(_grants()),
         }
     files = {
         VECTORS / "host" / f"{name}.json": {"contract": f"ledgeragent.host-{name}/1", "vectors": vectors}

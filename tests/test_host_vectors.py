@@ -74,7 +74,7 @@ def test_the_page_explains_every_file_and_every_field() -> None:
             assert re.search(rf"\b{name}\b", fields[1]), (path.name, name)
 
 
-@pytest.mark.parametrize("name", ["acceptance", "slices", "histories", "rejections", "canonical"])
+@pytest.mark.parametrize("name", ["acceptance", "slices", "histories", "rejections", "canonical", "grants"])
 def test_names_are_unique(name: str) -> None:
     names = [vector["name"] for vector in read(name)]
     assert len(names) == len(set(names))

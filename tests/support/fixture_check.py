@@ -103,7 +103,7 @@ def without_predicate(rego: Path, predicate: str, target: Path) -> Path:
             tool["guarded_by"] = writes[name]
         data.write_text(json.dumps(document), encoding="utf-8")
         page = data.parent / f"{data.parent.name}.rego"
-        row = f'\t"{predicate}": data.ledgeragent.{predicate},\n'
+        row = f'\t"{predicate}": failing["{predicate}"],\n'
         text = page.read_text(encoding="utf-8")
         assert row in text
         page.write_text(text.replace(row, ""), encoding="utf-8")

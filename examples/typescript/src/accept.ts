@@ -118,17 +118,17 @@ function findingsOf(decision: JsonObject): JsonObject[] {
 
 // The decision's closed schema (schemas/decision.schema.json) ------------------------------------------------------
 
-type Check = (value: Json) => boolean;
+export type Check = (value: Json) => boolean;
 
 const text: Check = (value) => typeof value === "string";
-const name: Check = (value) => typeof value === "string" && value.length > 0;
+export const name: Check = (value) => typeof value === "string" && value.length > 0;
 const truth: Check = (value) => typeof value === "boolean";
 const count: Check = (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000_000_000;
-const one = (...choices: Json[]): Check => (value) => choices.includes(value);
+export const one = (...choices: Json[]): Check => (value) => choices.includes(value);
 const orNull = (inner: Check): Check => (value) => value === null || inner(value);
-const list = (inner: Check, least = 0): Check => (value) => Array.isArray(value) && value.length >= least && value.every(inner);
+export const list = (inner: Check, least = 0): Check => (value) => Array.isArray(value) && value.length >= least && value.every(inner);
 
-function closed(fields: Record<string, Check>): Check {
+export function closed(fields: Record<string, Check>): Check {
   const names = Object.keys(fields);
   return (value) =>
     isObject(value) &&

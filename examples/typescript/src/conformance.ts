@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import { accept, type Answer, type Revisions, type Verdict } from "./accept.ts";
+import { takes, type ApprovalKey } from "./grants.ts";
 import { History, Rejections, understood, type Outcome } from "./host.ts";
 import { canonical, digest, parse, same, type Json, type JsonObject } from "./json.ts";
 import { Ledger } from "./ledger.ts";
@@ -66,6 +67,16 @@ const HOST: Record<string, Run> = {
     const value = understood(text);
     if (vector["canonical"] === null) return value === text;
     return canonical(value) === vector["canonical"] && (await digest(value)) === vector["digest"];
+  },
+  "ledgeragent.host-grants/1": async (vector) => {
+    const from = {
+      keys: vector["keys"] as unknown as ApprovalKey[],
+      agents: vector["agents"] as string[],
+      maxSeconds: vector["max_seconds"] as number,
+      wall: () => vector["wall"] as string,
+    };
+    const used = new Set(vector["used"] as string[]);
+    return (await takes(vector["signed"] as Json, vector["input"] as JsonObject, from, used)) === vector["taken"];
   },
 };
 
