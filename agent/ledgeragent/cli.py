@@ -11,9 +11,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, Literal
 
@@ -21,7 +19,6 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ledgeragent import __version__, cli_backtest, cli_bundle, cli_domain, cli_records, cli_rollout, cli_tau2, cli_why
 from ledgeragent.catalogue import Entry, as_html, as_json, as_markdown, read_catalogue
@@ -53,7 +50,8 @@ from ledgeragent.parts import gate_part
 from ledgeragent.policies import EXAMPLES, REGO, SCHEMAS, domains
 from ledgeragent.records import JsonlRecorder
 from ledgeragent.replay import Replay, Tally
-from ledgeragent.terminal import print_tally
+from ledgeragent.terminal import counting, print_tally
+from ledgeragent.workers import Processes, chunks, in_order
 
 app = typer.Typer(
     help="Keep tool-calling agents to policy: a ledger of what tools returned, and a gate before every write.",
@@ -121,9 +119,9 @@ def replay(
     skipped = 0
     with ExitStack() as stack:
         target = stack.enter_context(out.open("w", encoding="utf-8")) if out is not None else sys.stdout
-        advance = stack.enter_context(_progress(errors))
+        advance = stack.enter_context(counting(errors, "conversations"))
         for problem, rows in stack.enter_context(_judged(files, job, workers)):
-            advance()
+            advance(1)
             if problem is not None:
                 skipped += 1
                 errors.print(f"skipped: {problem}", style="yellow", markup=False, highlight=False)
@@ -192,11 +190,8 @@ def _judged(files: list[str], job: _Job, workers: int) -> Iterator[Iterator[Judg
     job.close()  # the workers have their own
     shown = (job.domain, job.engine, job.policies, job.schemas, job.now)
     arguments = (*shown, job.overrides, job.floor, job.freeze, job.record)
-    pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=arguments)
-    try:
-        yield _in_order(pool, lines, workers)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with Processes(workers, _work, _start_worker, *arguments) as pool:
+        yield (one for _, found in in_order(chunks(lines, _CHUNK), pool) for one in found)
 
 
 Line = tuple[str, str | None]
@@ -215,16 +210,6 @@ def _one(job: _Job, line: Line) -> Judged:
     return job.judge(place, text) if text is not None else (place, [])
 
 
-def _in_order(pool: ProcessPoolExecutor, lines: Iterator[Line], workers: int) -> Iterator[Judged]:
-    waiting: list[Future[list[Judged]]] = []
-    while True:
-        while len(waiting) < 2 * workers and (chunk := list(islice(lines, _CHUNK))):
-            waiting.append(pool.submit(_work, chunk))
-        if not waiting:
-            return
-        yield from waiting.pop(0).result()
-
-
 _worker: _Job
 
 
@@ -235,18 +220,6 @@ def _start_worker(*arguments: Any) -> None:
 
 def _work(lines: list[Line]) -> list[Judged]:
     return [_one(_worker, line) for line in lines]
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[], None]]:
-    """Progress on a terminal, silence elsewhere."""
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (SpinnerColumn(), TextColumn("conversations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("replay", total=None)
-        yield lambda: progress.advance(task)
 
 
 def _write_row(row: dict[str, Any], format_: str, target: IO[str]) -> None:

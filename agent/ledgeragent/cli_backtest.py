@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
-    Progress,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -33,7 +32,7 @@ from ledgeragent.backtest.cluster import Cluster
 from ledgeragent.backtest.journal import Journal
 from ledgeragent.backtest.lines import Piece, identity, total_size
 from ledgeragent.backtest.render import Backtest, headline, markdown, print_table, write_json, write_jsonl
-from ledgeragent.backtest.run import Here, Processes, run
+from ledgeragent.backtest.run import Here, processes, run
 from ledgeragent.backtest.sides import RECORDED, Found, Inputs, Job, fingerprint, ready
 from ledgeragent.backtest.summary import Summary
 from ledgeragent.backtest.words import Told, recorded_by
@@ -42,6 +41,8 @@ from ledgeragent.errors import BadInput
 from ledgeragent.jsonio import digest
 from ledgeragent.policysource import PolicySource, PolicySources
 from ledgeragent.recordfiles import without_members
+from ledgeragent.terminal import progress
+from ledgeragent.workers import Processes
 
 INTERRUPTED: Final = 130
 _GIT: Final = "git:"
@@ -223,23 +224,19 @@ def _run(
     return None
 
 
-def _workers(job: Job, size: int, asked: int | None, ray: str | None) -> Here | Processes | Cluster:
+def _workers(job: Job, size: int, asked: int | None, ray: str | None) -> Here | Processes[Piece, Found] | Cluster:
     if ray is not None:
         return Cluster(job, ray, asked)
-    return Here(job) if size == 1 else Processes(job, size)
+    return Here(job) if size == 1 else processes(job, size)
 
 
 @contextmanager
 def _progress(console: Console, files: list[str]) -> Iterator[Callable[[int], None]]:
     """Progress on a terminal, silence elsewhere; by bytes, as nobody knows how many lines there are."""
-    if not console.is_terminal:
-        yield lambda _: None
-        return
     left = TimeRemainingColumn()
     columns = (SpinnerColumn(), TextColumn("judged"), BarColumn(), DownloadColumn(), TimeElapsedColumn(), left)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("backtest", total=total_size(files))
-        yield lambda taken: progress.update(task, completed=taken)
+    with progress(console, *columns, total=total_size(files)) as update:
+        yield lambda taken: update(completed=taken)
 
 
 def _how_to_go_on(state: Path | None) -> str:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,7 +18,6 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ledgeragent import __version__
 from ledgeragent.catalogue import read_catalogue
@@ -43,6 +40,8 @@ from ledgeragent.recordfiles import MAX_RECORD, open_texts
 from ledgeragent.records import Record, parse_record
 from ledgeragent.report import Entry, Everything, Masked, Page, Sessions, Shown, of_conversation, packed
 from ledgeragent.report.page import light
+from ledgeragent.terminal import counting
+from ledgeragent.workers import Processes, chunks, in_order
 
 _ENTRIES: Final = 8
 """Lines that a process is given at a time, and entries of a block: what is unpacked when one of them is opened."""
@@ -100,7 +99,7 @@ def report(
     }
     page = Page(about, _rules(policies, schemas))
     with ExitStack() as stack:
-        advance = stack.enter_context(_progress(errors))
+        advance = stack.enter_context(counting(errors, "lines"))
         batches = stack.enter_context(closing(_batches(files, job, workers)))
         reading = _Reading(batches, advance)
         size = _write(page.text(reading.blocks()), out)
@@ -143,18 +142,6 @@ def _rules(policies: Path, schemas: Path) -> Mapping[str, Mapping[str, str]]:
             words = {"title": entry.title, "description": entry.description, "remedy": entry.remedy}
             found[entry.id] = {key: " ".join(value.split()) for key, value in words.items()}
     return found
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[int], None]]:
-    """Progress on a terminal, silence elsewhere."""
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    columns = (SpinnerColumn(), TextColumn("lines"), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("report", total=None)
-        yield lambda lines: progress.advance(task, lines)
 
 
 # Reading lines --------------------------------------------------------------------------------------------------
@@ -281,24 +268,12 @@ def _batches(files: Sequence[str], job: _Job, workers: int) -> Generator[_Batch,
     lines = open_texts(files)
     if workers == 1:
         with closing(job):
-            while chunk := list(islice(lines, _ENTRIES)):
+            for chunk in chunks(lines, _ENTRIES):
                 yield job.read(chunk)
         return
-    pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=job.arguments)
-    try:
-        yield from _in_order(pool, lines, workers)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _in_order(pool: ProcessPoolExecutor, lines: Iterator[Line], workers: int) -> Iterator[_Batch]:
-    waiting: list[Future[_Batch]] = []
-    while True:
-        while len(waiting) < 2 * workers and (chunk := list(islice(lines, _ENTRIES))):
-            waiting.append(pool.submit(_work, chunk))
-        if not waiting:
-            return
-        yield waiting.pop(0).result()
+    with Processes(workers, _work, _start_worker, *job.arguments) as pool:
+        for _, batch in in_order(chunks(lines, _ENTRIES), pool):
+            yield batch
 
 
 _worker: _Job
@@ -306,7 +281,6 @@ _worker: _Job
 
 def _start_worker(*arguments: Any) -> None:
     global _worker  # one job per worker process, for as long as the process lives
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends its workers
     _worker = _Job(*arguments)
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ledgeragent import passk
+from ledgeragent import passk, terminal
 from ledgeragent.arms import Arm
 from ledgeragent.cli_gates import EngineOption, Gates, example
 from ledgeragent.domain import Domain
@@ -122,13 +122,10 @@ def _need_benchmark() -> None:
 @contextmanager
 def progress(console: Console, done: int, total: int) -> Iterator[Callable[[], None]]:
     """Progress on a terminal, silence elsewhere; gives what is called after each simulation."""
-    if not console.is_terminal:
-        yield lambda: None
-        return
     columns = (TextColumn("simulations"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("simulations", completed=done, total=total)
-        yield lambda: progress.advance(task)
+    with terminal.progress(console, *columns, total=total) as update:
+        update(completed=done)
+        yield lambda: update(advance=1)
 
 
 @app.command(epilog=example("ledgeragent tau2 export retail-both.jsonl --out retail-both.json"))

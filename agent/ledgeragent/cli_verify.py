@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -16,13 +13,14 @@ from typing import Annotated, Final, Literal
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ledgeragent.recordfiles import DamagedFile, Line, open_files
 from ledgeragent.rejudge import Rejudge
 from ledgeragent.sealing import PrivateKey
+from ledgeragent.terminal import counting
 from ledgeragent.verify import Examined, Examiner, Problem, Walk, heads
+from ledgeragent.workers import Processes, chunks, in_order
 
 _CHUNK: Final = 16
 _INTERRUPTED: Final = 130
@@ -115,7 +113,7 @@ def verify(
     )
     walk = Walk(after=heads(after or ()), expected=heads(expect_head or ()))
     try:
-        with _progress(errors) as advance:
+        with counting(errors, "records") as advance:
             for one, problem in _found(files, options, workers, walk, advance):
                 _write(one, problem, format_)
     except KeyboardInterrupt:
@@ -127,11 +125,11 @@ def verify(
 
 
 def _found(
-    files: Sequence[str], options: _Options, workers: int, walk: Walk, advance: Callable[[], None]
+    files: Sequence[str], options: _Options, workers: int, walk: Walk, advance: Callable[[int], None]
 ) -> Iterator[tuple[Examined, Problem]]:
     with _examined(files, options, workers) as examined:
         for one in examined:
-            advance()
+            advance(1)
             if isinstance(one, Examined):
                 yield from walk.take(one)
             else:
@@ -158,21 +156,8 @@ def _examined(files: Sequence[str], options: _Options, workers: int) -> Iterator
         if workers == 1:
             yield (examiner.examine(one) if isinstance(one, Line) else one for one in pieces)
             return
-        pool = ProcessPoolExecutor(workers, initializer=_start, initargs=(options,))
-        try:
-            yield _in_order(pool, pieces, workers)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _in_order(pool: ProcessPoolExecutor, pieces: Iterator[_Piece], workers: int) -> Iterator[Examined | _Damage]:
-    waiting: list[Future[list[Examined | _Damage]]] = []
-    while True:
-        while len(waiting) < 2 * workers and (chunk := list(islice(pieces, _CHUNK))):
-            waiting.append(pool.submit(_work, chunk))
-        if not waiting:
-            return
-        yield from waiting.pop(0).result()
+        with Processes(workers, _work, _start, options) as pool:
+            yield (one for _, found in in_order(chunks(pieces, _CHUNK), pool) for one in found)
 
 
 _examiner: Examiner
@@ -180,7 +165,6 @@ _examiner: Examiner
 
 def _start(options: _Options) -> None:
     global _examiner  # one per worker process, for as long as the process lives
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that shares the work out ends them
     opened = options.examiner()
     _examiner = opened.__enter__()
     Finalize(None, opened.__exit__, args=(None, None, None), exitpriority=1)
@@ -234,15 +218,3 @@ def _chain(walk: Walk) -> str:
         return "no records"
     chained = "all" if walk.linked == walk.records else f"{walk.linked:,}" if walk.linked else "none"
     return f"{walk.records:,} records, {chained} of them in a chain; head {walk.head}"
-
-
-@contextmanager
-def _progress(console: Console) -> Iterator[Callable[[], None]]:
-    """Progress on a terminal, silence elsewhere."""
-    if not console.is_terminal:
-        yield lambda: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,} records"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("verify", total=None)
-        yield lambda: progress.advance(task)

@@ -7,12 +7,15 @@ write is shown as text: nothing of it reaches the terminal as a command.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -55,6 +58,34 @@ def print_lines(lines: Iterable[Line], console: Console) -> None:
         for part in line.safe.wrap(console, max(20, console.width - line.columns)):
             part.rstrip()
             console.print(Text(" " * line.columns) + part, soft_wrap=True)
+
+
+@contextmanager
+def progress(console: Console, *columns: ProgressColumn, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Progress on a terminal, silence elsewhere.
+
+    Args:
+        console: where.
+        columns: what it shows.
+        total: how much there is to do, if that is known.
+
+    Yields:
+        What takes `advance` or `completed`.
+    """
+    if not console.is_terminal:
+        yield lambda **_: None
+        return
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield partial(bar.update, task)
+
+
+@contextmanager
+def counting(console: Console, what: str) -> Iterator[Callable[[int], None]]:
+    """As `progress`, of things of which nobody knows how many there are; takes how many more are done."""
+    columns = (SpinnerColumn(), TextColumn(f"{{task.completed:,}} {what}"), TimeElapsedColumn())
+    with progress(console, *columns) as update:
+        yield lambda done: update(advance=done)
 
 
 def said(speaker: str, words: str) -> Line:
