@@ -1,10 +1,9 @@
-"""The step that docs/backtest.md shows for CI, run as it stands there."""
+"""The job of examples/ci/policy.yml that compares a pull request with its base, its step run as it stands there."""
 
 from __future__ import annotations
 
 import gzip
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -14,16 +13,14 @@ import yaml
 
 from ledgeragent.policies import COMPILED, EXAMPLES, REGO, SCHEMAS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "backtest.md"
-RULE = Path("policies/rego/ledgeragent/retail/order_pending/order_pending.rego")
+WORKFLOW = REGO.parent / "examples" / "ci" / "policy.yml"
+RULE = Path("rego/ledgeragent/retail/order_pending/order_pending.rego")
 
 
 def step() -> str:
     """The script of the step "Backtest"."""
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    (found,) = [
-        one["run"] for one in yaml.safe_load(text)["jobs"]["backtest"]["steps"] if one.get("name") == "Backtest"
-    ]
+    job = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]["backtest"]
+    (found,) = [one["run"] for one in job["steps"] if one.get("name") == "Backtest"]
     return str(found)
 
 
@@ -38,7 +35,7 @@ def test_the_step_for_ci_compares_a_branch_with_its_base_and_writes_the_comment(
 ) -> None:
     base, own = tmp_path / "base", tmp_path / "own"
     for source, name in ((REGO, "rego"), (SCHEMAS, "schemas"), (COMPILED, "compiled")):
-        shutil.copytree(source, base / "policies" / name)
+        shutil.copytree(source, base / name)
     (base / "traffic").mkdir()
     for file in (EXAMPLES / "conversations").glob("retail*.jsonl"):
         (base / "traffic" / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
@@ -61,11 +58,17 @@ def test_the_step_for_ci_compares_a_branch_with_its_base_and_writes_the_comment(
         "GITHUB_BASE_REF": "main",
         "LEDGERAGENT_OPA_BIN": str(opa_binary),
     }
-    done = subprocess.run(
-        ["bash", "-e", "-c", step()], cwd=own, env=surroundings, capture_output=True, text=True, check=False
-    )
-    comment = (own / "comment.md").read_text(encoding="utf-8")
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert comment.startswith("### ✅ Policy backtest: ")
-    assert "old: <code>git&#58;origin/main&#58;policies (" in comment
-    assert "block → allow" in comment
+    for more, status, sign in (("", 1, "❌"), (" --allow-change 'retail.order_pending:block->allow'", 0, "✅")):
+        done = subprocess.run(
+            ["bash", "-e", "-c", step().rstrip() + more],
+            cwd=own,
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        comment = (own / "comment.md").read_text(encoding="utf-8")
+        assert (done.returncode, done.stdout) == (status, ""), done.stderr
+        assert comment.startswith(f"### {sign} Policy backtest: ")
+        assert "old: <code>git&#58;origin/main (" in comment
+        assert "block → allow" in comment

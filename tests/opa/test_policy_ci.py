@@ -159,9 +159,10 @@ def test_the_page_explains_every_step_and_shows_every_hook() -> None:
 def test_the_workflow_is_one_and_installs_the_pinned_opa_and_uses_the_action() -> None:
     workflow = parsed(WORKFLOW)
     assert workflow["permissions"] == {"contents": "read"}
-    steps = workflow["jobs"]["check"]["steps"]
-    [opa] = [one for one in steps if one.get("uses", "").startswith("open-policy-agent/setup-opa@")]
-    assert opa["with"]["version"] == PINNED
+    assert list(workflow["jobs"]) == ["check", "backtest"]
+    steps = [one for job in workflow["jobs"].values() for one in job["steps"]]
+    opas = [one for one in steps if one.get("uses", "").startswith("open-policy-agent/setup-opa@")]
+    assert [one["with"]["version"] for one in opas] == [PINNED] * 2
     [action] = [one for one in steps if ACTION.parent.relative_to(ROOT).as_posix() in one.get("uses", "")]
     assert set(action["with"]) <= set(parsed(ACTION)["inputs"])
     # Nothing of a pull request's text is put into a command.
