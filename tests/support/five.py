@@ -192,7 +192,7 @@ def as_text(content: Any) -> str:
 
 
 def normal(record: Path) -> list[dict[str, Any]]:
-    """A record file without what differs from run to run: times, latency, and ids, which become numbers.
+    """A record file without what differs from run to run: times, latency, the chain, and ids, which become numbers.
 
     The session's clock stays: whoever opens the session elsewhere gives it `open_shop("retail").now`.
     """
