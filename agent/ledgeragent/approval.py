@@ -105,8 +105,11 @@ def asked(gate_input: Mapping[str, Any], decision: Decision, read: Mapping[Keys,
     """
     enforced = [one for one in decision.findings if one.mode == "enforce"]
     still_open = {one.predicate: one for one in decision.obligations if one.grant is None}
-    session = gate_input["session"]
-    if not enforced or session["principal"] is None or any(one.predicate not in still_open for one in enforced):
+    session, arguments = gate_input["session"], gate_input["action"]["arguments"]
+    # Whatever a policy server makes up: nobody consents to what is no call.
+    if not enforced or session["principal"] is None or not isinstance(arguments, Mapping):
+        return None
+    if any(one.predicate not in still_open for one in enforced):
         return None
     paths = sorted({tuple(path) for one in enforced for path in one.paths})
     return ApprovalRequest(
@@ -117,7 +120,7 @@ def asked(gate_input: Mapping[str, Any], decision: Decision, read: Mapping[Keys,
         now=session["now"],
         requester=session["principal"]["id"],
         tool=gate_input["action"]["tool"],
-        arguments=copied(gate_input["action"]["arguments"]),
+        arguments=copied(arguments),
         obligations=[
             Asked(
                 kind=still_open[one.predicate].kind,

@@ -281,6 +281,50 @@ def test_whatever_breaks_once_a_tool_was_called_leaves_its_write_uncertain(
     assert retail.history(session) == [(CANCEL.tool, "uncertain")]
 
 
+def test_a_call_that_would_block_the_loop_it_waits_for_is_an_error_and_not_a_wait_for_ever(
+    guard: Guard, session: Session
+) -> None:
+    async def work() -> None:
+        admitted(guard, MOVE, MOVE, CANCEL)
+        admitted(guard, CANCEL, MOVE, CANCEL)
+        release = asyncio.Event()
+
+        async def slow(arguments: dict[str, Any]) -> str:
+            await release.wait()
+            return "done"
+
+        first = asyncio.create_task(guard.aexecute(MOVE.tool, "two", slow))
+        while retail.history(session)[0][1] == "pending" and not any(run for _, run in session.open_tickets()):
+            await asyncio.sleep(0)
+        with pytest.raises(LedgerError, match="await this call too"):
+            guard.execute(CANCEL.tool, "one", done)
+        release.set()
+        assert await first == Returned("done", "executed")
+
+    asyncio.run(work())
+    assert retail.history(session) == [(MOVE.tool, "executed")]
+
+
+def test_nor_does_judging_wait_for_a_task_of_its_own_loop(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, release, judge = threading.Event(), threading.Event(), guard._judge
+
+    def slow(*about: Any) -> Any:
+        entered.set()
+        release.wait()
+        return judge(*about)
+
+    async def work() -> Any:
+        monkeypatch.setattr(guard, "_judge", slow)
+        first = asyncio.create_task(guard.ajudge(READ))
+        await asyncio.to_thread(entered.wait)
+        with pytest.raises(LedgerError, match="await this call too"):
+            guard.judge(CANCEL)
+        release.set()
+        return await first
+
+    assert isinstance(asyncio.run(work()), Admitted)
+
+
 def test_a_write_cancelled_while_it_waits_is_withheld_and_lets_the_next_one_in(guard: Guard, session: Session) -> None:
     calls = [CANCEL, retail.give_back(call_id="back")]
     for call in calls:

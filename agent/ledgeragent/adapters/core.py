@@ -23,6 +23,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
@@ -153,12 +154,13 @@ class Guard:
         Raises:
             SessionClosed: when the session has ended.
             SessionError: when what was admitted could not be kept; the session ends here.
+            LedgerError: on an event loop, while a task of it is being answered (`ajudge`): it would wait for ever.
         """
         call = _as_text(call)
         if self._canary is not None:
             return Rejected(call, self._canary.word, None)
         with self._judging.turn() as turn:
-            turn.result()
+            self._judging.wait(turn)
             approve = self._approve and _waiting(self._approve)
             answer = self._stopped.get(_key(call)) or self._judge(call, message, (), approve)
             grants = self._given(answer, stops)
@@ -232,7 +234,7 @@ class Guard:
     def give_up(self) -> None:
         """Admitted calls whose tools were never called are withheld: the framework went on without them."""
         with self._judging.turn() as turn:
-            turn.result()
+            self._judging.wait(turn)
             self._withhold_all()
 
     def _withhold_all(self) -> None:
@@ -273,12 +275,13 @@ class Guard:
             TicketError: when no such call was admitted, or it ran already: the guard was gone around.
             RecordError: when the outcome could not be recorded; it counts.
             SessionClosed: when the session has ended.
+            LedgerError: on an event loop, while a task of it runs a write (`aexecute`): it would wait for ever.
         """
         call = self._take(tool, call_id)
         if isinstance(call, Returned):
             return call
         with self._under_way(call) as place:
-            place.turn.result()
+            self._writes.wait(place.turn)
             running = self._start(call)
             if isinstance(running, Returned):
                 return running
@@ -452,6 +455,7 @@ class _Queue:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._places: deque[Future[None]] = deque()
+        self._loops: dict[Future[None], asyncio.AbstractEventLoop | None] = {}
 
     @contextmanager
     def turn(self) -> Iterator[Future[None]]:
@@ -459,18 +463,41 @@ class _Queue:
         place: Future[None] = Future()
         with self._lock:
             self._places.append(place)
+            self._loops[place] = _running_loop()
             self._call_first()
         try:
             yield place
         finally:
             with self._lock:
                 self._places.remove(place)
+                del self._loops[place]
                 self._call_first()
+
+    def wait(self, place: Future[None]) -> None:
+        """Block until it is a place's turn.
+
+        Raises:
+            LedgerError: when a task of the event loop that runs here comes first: blocked, it could never end.
+        """
+        loop = _running_loop()
+        with self._lock:
+            ahead = list(takewhile(lambda other: other is not place, self._places))
+            if loop is not None and not place.done() and any(self._loops[other] is loop for other in ahead):
+                raise LedgerError(
+                    "a task of this event loop is under way with the guard: await this call too, or make it in a thread"
+                )
+        place.result()
 
     def _call_first(self) -> None:
         if self._places and not self._places[0].done():
             with suppress(InvalidStateError):  # cancelled just now; whoever waited gives it back
                 self._places[0].set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop()
+    return None
 
 
 def _now() -> Future[None]:
