@@ -221,6 +221,7 @@ def _bound(listen: str, *, guarded: bool) -> tuple[str, socket.socket]:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, int(port)))
+        listening.listen()  # before anybody is told where: who connects at once waits in line
     except OSError as error:
         listening.close()
         raise BadInput(f"--listen {listen}: {error}") from None
