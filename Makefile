@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 WITH_OPA = opa=$$(scripts/opa) && export LEDGERAGENT_OPA_BIN="$$opa";
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults campaign opa compile compile-check rego regal mutants lint format bench evidence local-model \
-	wheel-check adapters-check ci clean
+.PHONY: help demo test faults campaign opa compile compile-check rego regal mutants lint format bench peers evidence \
+	local-model wheel-check adapters-check ci clean
 
 help: ## show the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -56,6 +56,9 @@ campaign: $(VENV)/test-ready ## judge 100,000 generated and mutated inputs and a
 
 bench: $(VENV)/demo-ready ## print decision latency per engine and ledger size
 	@$(WITH_OPA) $(BIN)/python bench/latency.py
+
+peers: $(VENV)/demo-ready ## time other policy layers on the same rules and facts (first: four environments to install)
+	@$(WITH_OPA) $(BIN)/python bench/peers.py $(PEERS_ARGS)
 
 evidence: $(VENV)/demo-ready ## print the tables of docs/evidence.md from the recordings beside the repository
 	@$(BIN)/python bench/evidence.py
