@@ -16,8 +16,13 @@ from ledgeragent.session import Call
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 
+import peer_cases
+import peer_set_up
+import peer_tables
 import peers
-from peers import CALL, NAMES, RULES, SIZES, Row
+from latency import CALL, SIZES
+from peer_set_up import NAMES, RULES
+from peer_tables import Row
 
 pytest_plugins = ("support.fixtures",)
 HEAD = "package rules\n\nimport rego.v1\n\narguments := input.arguments\n\nstate := input.state\n"
@@ -52,9 +57,9 @@ def without(name: str) -> Change:
 
 
 CASES: dict[str, tuple[dict[str, Any], Change, list[dict[str, Any]], set[str]]] = {
-    "nothing is wrong": ({}, peers.as_is, [], set()),
+    "nothing is wrong": ({}, peer_cases.as_is, [], set()),
     "another customer's order": ({}, of("get_order_details", user_id="bo_lund_1002"), [], {"retail.order_owner"}),
-    "a delivered order": ({}, peers.delivered, [], {"retail.order_pending"}),
+    "a delivered order": ({}, peer_cases.delivered, [], {"retail.order_pending"}),
     "an order changed before": (
         {},
         of("get_order_details", status="pending (item modified)"),
@@ -63,26 +68,26 @@ CASES: dict[str, tuple[dict[str, Any], Change, list[dict[str, Any]], set[str]]] 
     ),
     "an order changed in this session": (
         {"new_item_ids": ["lamps-2", "chairs-2"]},
-        peers.as_is,
+        peer_cases.as_is,
         [MODIFIED],
         {"retail.once_per_order"},
     ),
-    "the same again": ({}, peers.as_is, [MODIFIED], {"common.no_repeat_write", "retail.once_per_order"}),
+    "the same again": ({}, peer_cases.as_is, [MODIFIED], {"common.no_repeat_write", "retail.once_per_order"}),
     "an item that is not in the order": (
         {"item_ids": ["lamps-0", "tables-0"]},
-        peers.as_is,
+        peer_cases.as_is,
         [],
         {"retail.items_in_order"},
     ),
     "an item more often than it is in the order": (
         {"item_ids": ["lamps-0", "lamps-0"], "new_item_ids": ["lamps-1", "lamps-1"]},
-        peers.as_is,
+        peer_cases.as_is,
         [],
         {"retail.items_in_order"},
     ),
     "a method that is not on the profile": (
         {"payment_method_id": "gift_card_9"},
-        peers.as_is,
+        peer_cases.as_is,
         [],
         {"retail.payment_on_profile"},
     ),
@@ -90,12 +95,12 @@ CASES: dict[str, tuple[dict[str, Any], Change, list[dict[str, Any]], set[str]]] 
     "a replacement that is sold out": ({}, sold_out, [], {"retail.replacement_grounded"}),
     "an item replaced by itself": (
         {"new_item_ids": ["lamps-0", "chairs-1"]},
-        peers.as_is,
+        peer_cases.as_is,
         [],
         {"retail.replacement_grounded"},
     ),
-    "a replacement too few": ({"new_item_ids": ["lamps-1"]}, peers.as_is, [], {"retail.replacement_grounded"}),
-    "an unread product": ({}, peers.unread, [], set()),
+    "a replacement too few": ({"new_item_ids": ["lamps-1"]}, peer_cases.as_is, [], {"retail.replacement_grounded"}),
+    "an unread product": ({}, peer_cases.unread, [], set()),
     "an unread order": ({}, without("get_order_details"), [], set()),
     "an unread profile": ({}, without("get_user_details"), [], set()),
     "an unknown customer": ({}, without("find_user_id_by_email"), [], set()),
@@ -114,15 +119,15 @@ def asked(opa: Path, module: str, document: Any, folder: Path, *beside: Path) ->
 
 
 def body(rules: str) -> str:
-    return (peers.PEERS / f"{rules}.rego").read_text(encoding="utf-8").partition("import rego.v1\n")[2]
+    return (peer_set_up.PEERS / f"{rules}.rego").read_text(encoding="utf-8").partition("import rego.v1\n")[2]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_plain_rules_break_where_ours_do(name: str, gate: Gate, opa_binary: Path, tmp_path: Path) -> None:
     changed, change, history, violated = CASES[name]
     call = Call(CALL.tool, {**CALL.arguments, **changed})
-    session = peers.session_of(gate, 5, change)
-    _, case = peers.state_of(session, 5, change, history)
+    session = peer_cases.session_of(gate, 5, change)
+    _, case = peer_cases.state_of(session, 5, change, history)
     for _ in history:
         [first] = session.review([CALL])
         assert first.ticket is not None
@@ -140,8 +145,8 @@ def test_plain_rules_break_where_ours_do(name: str, gate: Gate, opa_binary: Path
 
 def test_our_rules_asked_with_whole_facts_say_what_the_gate_says(gate: Gate, opa_binary: Path, tmp_path: Path) -> None:
     said = {}
-    for name, (session, case) in peers.cases(gate).items():
-        answer = asked(opa_binary, HEAD + body("ours"), case, tmp_path, peers.REGO)
+    for name, (session, case) in peer_cases.cases(gate).items():
+        answer = asked(opa_binary, HEAD + body("ours"), case, tmp_path, peer_set_up.REGO)
         said[name] = (session.review([CALL])[0].verdict, answer["judged"]["verdict"])
     assert said == {
         "allowed@5": ("allow", "allow"),
@@ -159,7 +164,7 @@ def test_the_policy_of_a_peer_compiles_and_is_formatted(
     rules: str, peer: str, opa_binary: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "policy.rego"
-    file.write_text(peers.policy(peer, rules), encoding="utf-8")
+    file.write_text(peer_set_up.policy(peer, rules), encoding="utf-8")
     subprocess.run([opa_binary, "check", "--strict", file], check=True)
     formatted = subprocess.run([opa_binary, "fmt", file], capture_output=True, text=True, check=True)
     assert formatted.stdout == file.read_text(encoding="utf-8")
@@ -167,7 +172,7 @@ def test_the_policy_of_a_peer_compiles_and_is_formatted(
 
 @pytest.mark.parametrize("peer", NAMES)
 def test_all_that_is_told_of_a_peer_is_there(peer: str) -> None:
-    told = peers.about(peer)
+    told = peer_tables.about(peer)
     assert {key: sorted(it) if isinstance(it, dict) else type(it) for key, it in told.items() if key != "variants"} == {
         "title": str,
         "needed": str,
@@ -175,7 +180,7 @@ def test_all_that_is_told_of_a_peer_is_there(peer: str) -> None:
         "cannot": ["feedback", "missing", "order", "records", "revision", "rules", "stale"],
     }
     for variant in told["variants"].values():
-        assert variant["kind"] in peers.OURS
+        assert variant["kind"] in peer_tables.OURS
         assert variant["kind"] == "process" or variant["why"]
 
 
@@ -197,7 +202,7 @@ ROWS = [
 
 
 def test_each_kind_is_held_against_our_engine_of_that_kind() -> None:
-    assert peers.table(ROWS).splitlines() == [
+    assert peer_tables.table(ROWS).splitlines() == [
         "|  | rules | asked | 5 records: p50 / p95 ms | 50 records: p50 / p95 ms | 500 records: p50 / p95 ms |"
         " to ours, 5 | to ours, 50 | to ours, 500 |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -209,17 +214,25 @@ def test_each_kind_is_held_against_our_engine_of_that_kind() -> None:
     ]
 
 
+def test_ways_to_ask_that_say_the_same_share_a_line() -> None:
+    assert peer_tables.verdicts(ROWS).splitlines()[2:] == [
+        "| ledgeragent | ours | server; embedded | allowed | no | no | ? |",
+        "| one | ours | over HTTP; a process | allowed | no | no | ? |",
+        "| two | plain | in process | allowed | no | no | ? |",
+    ]
+
+
 def test_who_is_faster_is_told_with_the_reason() -> None:
-    assert peers.faster(ROWS) == [
-        f"two, in process, plain rules: 0.50 of ours at 50 records. {peers.PLAIN} It does less."
+    assert peer_tables.faster(ROWS) == [
+        f"two, in process, plain rules: 0.50 of ours at 50 records. {peer_tables.PLAIN} It does less."
     ]
 
 
 def test_a_peer_that_does_not_install_is_named_in_the_report_and_in_the_json() -> None:
-    left_out = {"opadk": peers.NotInstalled("pip install: no such thing")}
+    left_out = {"opadk": peer_set_up.NotInstalled("pip install: no such thing")}
     versions = {"ledgeragent": {"opa": "1.22.3"}}
-    assert "Not measured: opadk: pip install: no such thing" in peers.report(ROWS, versions, left_out)
-    document = json.loads(peers.as_json(ROWS, versions, left_out))
+    assert "Not measured: opadk: pip install: no such thing" in peer_tables.report(ROWS, versions, left_out)
+    document = json.loads(peer_tables.as_json(ROWS, versions, left_out))
     assert document["not_measured"] == {"opadk": "pip install: no such thing"}
     assert document["rows"][-1] == {
         "who": "two",
@@ -236,8 +249,8 @@ def test_nothing_is_fetched_for_a_peer_that_is_not_installed_when_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(peers.NotInstalled, match="no registry is asked"):
-        peers.install("kitelogik", offline=True)
+    with pytest.raises(peer_set_up.NotInstalled, match="no registry is asked"):
+        peer_set_up.install("kitelogik", offline=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -256,5 +269,5 @@ def test_a_wrong_verdict_is_not_timed() -> None:
             return {"ms": 1.0, "allowed": True, "said": "fine"}
 
     assert peers.verdict_of(Lax(), "server", "stale") == "allowed"  # type: ignore[arg-type]
-    with pytest.raises(peers.NotMeasured, match="wrong verdict: server, missing: True fine"):
+    with pytest.raises(peer_set_up.NotMeasured, match="wrong verdict: server, missing: True fine"):
         peers.verdict_of(Lax(), "server", "missing")  # type: ignore[arg-type]
