@@ -223,9 +223,9 @@ def test_ways_to_ask_that_say_the_same_share_a_line() -> None:
 
 
 def test_who_is_faster_is_told_with_the_reason() -> None:
-    assert peer_tables.faster(ROWS) == [
-        f"two, in process, plain rules: 0.50 of ours at 50 records. {peer_tables.PLAIN} It does less."
-    ]
+    told = f"{peer_tables.LESS}\n\nFaster than ours:\n\n* two, in process, plain rules: 0.50 of ours at 50 records. It does less."
+    assert peer_tables.faster(ROWS) == told
+    assert peer_tables.faster(ROWS[:-1]) == "No peer is faster than ours."
 
 
 def test_a_peer_that_does_not_install_is_named_in_the_report_and_in_the_json() -> None:
