@@ -118,8 +118,9 @@ def cannot(peers: Sequence[str]) -> str:
 
 def faster(rows: Sequence[Row]) -> str:
     """Those that beat ours at the middle size, and why, as a Markdown list."""
+    named = {"ours": "our rules", "plain": "plain rules"}
     found = [
-        f"* {row.who}, {row.how}, {'our' if row.rules == 'ours' else 'plain'} rules: {ratio(row, rows):.2f} of ours at {MIDDLE} records. {row.why}"
+        f"* {row.who}, {row.how}, {named[row.rules]}: {ratio(row, rows):.2f} of ours at {MIDDLE} records. {row.why}"
         for row in rows
         if not row.ours and ratio(row, rows) < 1
     ]
