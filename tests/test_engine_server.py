@@ -16,6 +16,7 @@ import pytest
 
 from ledgeragent.engine import AsyncOpaServer, OpaServer
 from ledgeragent.engine.base import MAX_ANSWER_BYTES, MAX_INPUT_BYTES
+from ledgeragent.engine.opa import Client
 from ledgeragent.errors import (
     BadInput,
     EngineAnswer,
@@ -49,7 +50,14 @@ def ask_async(url: str, gate_input: Any = None, domain: str = "retail", **option
     return asyncio.run(ask())
 
 
-@pytest.fixture(params=[ask_blocking, ask_async], ids=["blocking", "async"])
+def ask_requests(url: str, *more: Any, **options: Any) -> Any:
+    return ask_blocking(url, *more, client="opa-python-client", **options)
+
+
+CLIENTS = ("direct", "opa-python-client")
+
+
+@pytest.fixture(params=[ask_blocking, ask_requests, ask_async], ids=["blocking", "requests", "async"])
 def ask(request: pytest.FixtureRequest) -> Ask:
     asks: Ask = request.param
     return asks
@@ -156,12 +164,13 @@ def test_the_budget_is_for_the_whole_exchange(ask: Ask, script: Callable[[socket
         assert time.monotonic() - started < 1.5
 
 
-def test_a_name_service_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_name_service_that_does_not_answer_is_not_waited_for(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [ended.wait(10)])
     started = time.monotonic()
     with pytest.raises(EngineTimeout, match=r"opa\.invalid"):
-        ask_blocking("http://opa.invalid:8181", timeout=0.3)
+        ask_blocking("http://opa.invalid:8181", timeout=0.3, client=client)
     took = time.monotonic() - started
     ended.set()
     assert took < 1.5
@@ -181,11 +190,14 @@ def test_addresses_that_are_dead_leave_time_for_the_one_that_lives(ask: Ask, mon
         assert time.monotonic() - started < 2
 
 
-def test_a_server_that_does_not_take_the_request_in_time_is_a_timeout() -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_server_that_does_not_take_the_request_in_time_is_a_timeout(client: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         started = time.monotonic()
         with pytest.raises(EngineTimeout):
-            ask_blocking(f"http://127.0.0.1:{server.getsockname()[1]}", {"a": "x" * 15_000_000}, timeout=0.5)
+            ask_blocking(
+                f"http://127.0.0.1:{server.getsockname()[1]}", {"a": "x" * 15_000_000}, timeout=0.5, client=client
+            )
         assert time.monotonic() - started < 1.5
 
 
@@ -227,7 +239,8 @@ def test_a_refused_connection_is_tried_a_second_time(ask: Ask, monkeypatch: pyte
     assert len(tries) == 2
 
 
-def test_connections_are_kept_for_the_next_request() -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_connections_are_kept_for_the_next_request(client: Client) -> None:
     def twice(connection: socket.socket) -> None:
         connection.sendall(http_answer(b'{"result": 1}'))
         read_request(connection)
@@ -237,7 +250,7 @@ def test_connections_are_kept_for_the_next_request() -> None:
         async with AsyncOpaServer(url) as engine:
             return [await engine.aevaluate("retail", "decision", {}) for _ in range(2)]
 
-    with scripted(twice) as server, OpaServer(server.url) as engine:
+    with scripted(twice) as server, OpaServer(server.url, client=client) as engine:
         assert [engine.evaluate("retail", "decision", {}) for _ in range(2)] == [1, 2]
         assert len(server.requests) == 1
         assert asyncio.run(ask_twice(server.url)) == [1, 2]
@@ -270,9 +283,11 @@ def test_a_netrc_file_adds_no_credentials(ask: Ask, monkeypatch: pytest.MonkeyPa
     assert b"authorization" not in server.requests[0].lower()
 
 
-def test_the_version_is_learned_once_and_an_unsupported_one_is_refused() -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_version_is_learned_once_and_an_unsupported_one_is_refused(client: Client) -> None:
     good = b'{"provenance": {"version": "1.22.3"}, "result": 1}'
-    with scripted(says(http_answer(good, headers="Connection: close\r\n"))) as server, OpaServer(server.url) as engine:
+    answer = http_answer(good, headers="Connection: close\r\n")
+    with scripted(says(answer)) as server, OpaServer(server.url, client=client) as engine:
         assert engine.version == "unknown"
         engine.evaluate("retail", "decision", {})
         assert engine.version == "1.22.3"
@@ -330,10 +345,11 @@ def test_a_token_comes_from_one_place() -> None:
         OpaServer("http://127.0.0.1:8181", token=TOKEN, token_file=Path("token"))
 
 
-def test_a_token_file_is_read_for_each_request(tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_token_file_is_read_for_each_request(client: Client, tmp_path: Path) -> None:
     file = tmp_path / "token"
     answer = http_answer(b'{"result": 1}', headers="Connection: close\r\n")
-    with scripted(says(answer)) as server, OpaServer(server.url, token_file=file) as engine:
+    with scripted(says(answer)) as server, OpaServer(server.url, token_file=file, client=client) as engine:
         with pytest.raises(EngineRefused, match="token file"):
             engine.evaluate("retail", "decision", {})
         for token in ("first", "second"):
@@ -371,8 +387,9 @@ def test_an_input_that_no_engine_can_take_is_never_sent(ask: Ask, gate_input: An
     assert server.requests == []
 
 
-def test_a_closed_engine_says_so() -> None:
-    engine = OpaServer("http://127.0.0.1:8181")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_closed_engine_says_so(client: Client) -> None:
+    engine = OpaServer("http://127.0.0.1:8181", client=client)
     engine.close()
     engine.close()
     with pytest.raises(EngineClosed):
@@ -396,12 +413,13 @@ def test_usual_hosts_are_taken(host: str) -> None:
         assert engine.location == f"http://{host}:8181"
 
 
-def test_one_engine_serves_many_threads() -> None:
+@pytest.mark.parametrize("client", CLIENTS)
+def test_one_engine_serves_many_threads(client: Client) -> None:
     def echo(connection: socket.socket) -> None:
         connection.sendall(http_answer(b'{"result": true}', headers="Connection: close\r\n"))
 
     results: list[Any] = []
-    with scripted(echo) as server, OpaServer(server.url) as engine:
+    with scripted(echo) as server, OpaServer(server.url, client=client) as engine:
         threads = [
             threading.Thread(target=lambda: results.append(engine.evaluate("retail", "decision", {})))
             for _ in range(16)

@@ -32,7 +32,11 @@ def ask_async(url: str, **options: Any) -> Any:
     return asyncio.run(ask())
 
 
-@pytest.fixture(params=[ask_blocking, ask_async], ids=["blocking", "async"])
+def ask_requests(url: str, **options: Any) -> Any:
+    return ask_blocking(url, client="opa-python-client", **options)
+
+
+@pytest.fixture(params=[ask_blocking, ask_requests, ask_async], ids=["blocking", "requests", "async"])
 def ask(request: pytest.FixtureRequest) -> Callable[..., Any]:
     asks: Callable[..., Any] = request.param
     return asks
@@ -105,12 +109,13 @@ def test_nobody_else_is(
         ask(url, ca=certificates[authority][0] if authority else None)
 
 
+@pytest.mark.parametrize("client", ["direct", "opa-python-client"])
 def test_the_environment_cannot_add_an_authority(
-    url: str, certificates: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+    client: str, url: str, certificates: dict[str, tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates["server"][0]))
     with pytest.raises(EngineUnreachable, match="certificate"):
-        ask_blocking(url)
+        ask_blocking(url, client=client)
 
 
 def test_a_client_certificate_is_shown_where_it_is_asked_for(

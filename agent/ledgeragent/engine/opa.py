@@ -1,8 +1,8 @@
-"""A running Open Policy Agent as the policy decision point, through opa-python-client.
+"""A running Open Policy Agent as the policy decision point.
 
 `OpaServer` is the blocking form, `AsyncOpaServer` the one for event loops; both speak to `POST
 /v1/data/ledgeragent/<domain>/<rule>?strict-builtin-errors=true` and give the same errors. How the bytes
-travel is `transport`'s part; starting an OPA of one's own is `local`'s.
+travel is `direct`'s part, or, through opa-python-client, `transport`'s; starting an OPA of one's own is `local`'s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from ledgeragent import telemetry
@@ -28,11 +28,15 @@ from ledgeragent.engine.base import (
     rule_path,
 )
 from ledgeragent.engine.breaker import Breaker
+from ledgeragent.engine.direct import DirectClient
 from ledgeragent.engine.transport import StrictAsyncOpaClient, StrictOpaClient
 from ledgeragent.engine.versions import check_version
 from ledgeragent.errors import BadInput, EngineClosed, EngineRefused
 
 _log = logging.getLogger(__name__)
+
+Client = Literal["direct", "opa-python-client"]
+"""What carries a request: sockets of our own, or opa-python-client over requests. Both keep the same promises."""
 
 DEFAULT_TIMEOUT: Final = 5.0
 _STRICT: Final = {"strict-builtin-errors": "true"}
@@ -53,10 +57,13 @@ class Target:
     token_file: Path | None
     ca: Path | None
     cert: tuple[Path, Path] | None
+    unix: Path | None = None
 
     @property
     def url(self) -> str:
         """The address for people, in one form."""
+        if self.unix is not None:
+            return f"unix://{self.unix}"
         return f"http{'s' if self.tls else ''}://{self._bracketed}:{self.port}"
 
     @property
@@ -72,8 +79,17 @@ class Target:
         token = self.token if self.token_file is None else _read_token(self.token_file)
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
+    def must_be_remote(self) -> None:
+        """Refuse what only `direct` can reach.
+
+        Raises:
+            BadInput: it is a Unix socket.
+        """
+        if self.unix is not None:
+            raise BadInput(f"OPA URL {self.url!r}: opa-python-client knows no Unix sockets; use http://host:port")
+
     def options(self, timeout: float) -> dict[str, Any]:
-        """Return what both clients of opa-python-client are built with."""
+        """Return what every client is built with."""
         return {
             "where": f"OPA at {self.url}",
             "authorise": self.authorise,
@@ -97,7 +113,7 @@ def target(
     """Check and take apart the address of an OPA server.
 
     Args:
-        url: `http://host:port` or `https://host:port`, with nothing after it.
+        url: `http://host:port` or `https://host:port` with nothing after it, or `unix:///path/of/a/socket`.
         token: the bearer token, or None.
         token_file: a file that holds it; read before each request.
         ca: a PEM file with the authorities to trust instead of the usual ones.
@@ -107,7 +123,8 @@ def target(
         BadInput: the URL has another form, both tokens are given, or TLS files go with a URL that is not
         https.
     """
-    tls, host, port = _take_apart(url)
+    unix = _socket_path(url)
+    tls, host, port = (False, "localhost", 80) if unix is not None else _take_apart(url)
     if token is not None and token_file is not None:
         raise BadInput("give the OPA token or the file that holds it, not both")
     if token is not None and not _is_token(token):
@@ -119,7 +136,17 @@ def target(
             raise BadInput(f"TLS file {file}: there is no such file")
     if not tls and (token or token_file) and not _is_loopback(host):
         _log.warning("the OPA token travels unencrypted to %s; use https outside a private network", host)
-    return Target(tls, host, port, token, token_file, ca, cert)
+    return Target(tls, host, port, token, token_file, ca, cert, unix)
+
+
+def _socket_path(url: str) -> Path | None:
+    """The path in `unix:///path`; None for another kind of URL."""
+    if not url.startswith("unix:"):
+        return None
+    path = url.removeprefix("unix://")
+    if not path.startswith("/") or not path.isprintable() or "?" in path or "#" in path or "%" in path:
+        raise BadInput(f"OPA URL {url!r}: write unix:// and the absolute path of the socket")
+    return Path(path)
 
 
 def _take_apart(url: str) -> tuple[bool, str, int]:
@@ -144,6 +171,7 @@ class OpaServer(ClosesOnExit):
 
     Args:
         url, token, token_file, ca, cert: see `target`.
+        client: what carries the requests; opa-python-client is slower and knows no Unix sockets.
         timeout: the budget of one evaluation in seconds, connecting and a second connection attempt included.
         breaker: when not to ask; default: one of its own. An engine never shares its breaker.
 
@@ -161,9 +189,10 @@ class OpaServer(ClosesOnExit):
         ca: Path | None = None,
         cert: tuple[Path, Path] | None = None,
         breaker: Breaker | None = None,
+        client: Client = "direct",
     ) -> None:
         to = target(url, token=token, token_file=token_file, ca=ca, cert=cert)
-        self._client = StrictOpaClient(**to.options(_budget(timeout)))
+        self._client = _client(client, to, _budget(timeout))
         self._closed = threading.Event()
         self.name = "opa"
         self.version = UNKNOWN_VERSION
@@ -207,6 +236,7 @@ class AsyncOpaServer:
         breaker: Breaker | None = None,
     ) -> None:
         to = target(url, token=token, token_file=token_file, ca=ca, cert=cert)
+        to.must_be_remote()
         self._client = StrictAsyncOpaClient(**to.options(_budget(timeout)))
         self._opened = False
         self._closed = False
@@ -240,6 +270,15 @@ class AsyncOpaServer:
         """Close the connections. May be called more than once."""
         self._closed = True
         await self._client.close_connection()
+
+
+def _client(kind: Client, to: Target, timeout: float) -> Any:
+    if kind not in get_args(Client):
+        raise BadInput(f"client {kind!r}: use {' or '.join(get_args(Client))}")
+    if kind == "direct":
+        return DirectClient(**to.options(timeout), unix=to.unix)
+    to.must_be_remote()
+    return StrictOpaClient(**to.options(timeout))
 
 
 def _parameters(version: str) -> dict[str, str]:

@@ -78,9 +78,9 @@ def open_engine(
         return _embedded(source)
     if spec == "opa":
         return _local(source, None)
-    if spec.startswith(("http://", "https://")):
+    if spec.startswith(("http://", "https://", "unix://")):
         return _server(spec, source)
-    raise BadInput(f"engine {spec!r}: use auto, embedded, opa, or the http(s) URL of an OPA server")
+    raise BadInput(f"engine {spec!r}: use auto, embedded, opa, or the URL of an OPA server (http, https, unix)")
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
-import ipaddress
-import queue
 import socket
 import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from http.cookiejar import DefaultCookiePolicy
-from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
@@ -40,22 +37,14 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from ledgeragent.engine.base import MAX_ANSWER_BYTES, decode_answer, encode_input, raise_for_status
+from ledgeragent.engine.base import decode_answer, encode_input, raise_for_status
+from ledgeragent.engine.exchange import CHUNK, check_size, connect_to, error_named, file_states, time_left
 from ledgeragent.errors import EngineAnswer, EngineTimeout, EngineUnreachable
 
 _POOL_SIZE: Final = 32
-_CHUNK: Final = 65_536
-_MAX_CAUSES: Final = 5
 _JSON: Final = {"Content-Type": "application/json"}
 
 _current = threading.local()
-
-
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError("the budget is spent")
-    return left
 
 
 class _BudgetReader(io.RawIOBase):
@@ -70,7 +59,7 @@ class _BudgetReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(_left(self._deadline))
+        self._sock.settimeout(time_left(self._deadline))
         count: int | None = self._raw.readinto(buffer)
         return count
 
@@ -94,9 +83,9 @@ class _BudgetConnection(HTTPConnection):
 
     def _new_conn(self) -> socket.socket:
         try:
-            connected = _connected(self._dns_host, self.port, time.monotonic() + float(self.timeout or 0))
+            connected = connect_to(self._dns_host, self.port, time.monotonic() + float(self.timeout or 0))
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connected.settimeout(_left(_current.deadline))
+            connected.settimeout(time_left(_current.deadline))
         except socket.gaierror as error:
             raise NameResolutionError(self.host, self, error) from error
         except TimeoutError as error:
@@ -107,7 +96,7 @@ class _BudgetConnection(HTTPConnection):
 
     def send(self, data: Any) -> None:
         if self.sock is not None:
-            self.sock.settimeout(_left(_current.deadline))
+            self.sock.settimeout(time_left(_current.deadline))
         super().send(data)
 
 
@@ -166,7 +155,7 @@ class _Session(requests.Session):
     def request(self, method: str | bytes, url: str | bytes, *_: Any, json: Any = None, **__: Any) -> requests.Response:
         body = encode_input(json)
         headers = _JSON | self._authorise()
-        _states(self._tls_files, self._where)
+        file_states(self._tls_files, self._where)
         deadline = time.monotonic() + self._budget
         _current.deadline = deadline
         for tries_left in (1, 0):
@@ -195,7 +184,7 @@ class _Session(requests.Session):
         except (ReadTimeoutError, TimeoutError) as error:
             raise self._translate(error) from None
         except (HTTPError, OSError) as error:
-            raise EngineAnswer(f"{self._where} broke off in the middle of its answer ({_named(error)})") from None
+            raise EngineAnswer(f"{self._where} broke off in the middle of its answer ({error_named(error)})") from None
         raise_for_status(response.status_code, raw, self._where)
         return _Answer(raw, self._where)
 
@@ -203,7 +192,7 @@ class _Session(requests.Session):
         reason = _reason(error)
         if isinstance(error, (requests.Timeout, ReadTimeoutError, TimeoutError)) or isinstance(reason, TimeoutError):
             return EngineTimeout(f"{self._where} gave no complete answer within {self._budget} s")
-        return EngineUnreachable(f"{self._where} cannot be reached ({_named(reason)}); is OPA running there?")
+        return EngineUnreachable(f"{self._where} cannot be reached ({error_named(reason)}); is OPA running there?")
 
 
 class StrictOpaClient(OpaClient):  # type: ignore[misc]
@@ -256,7 +245,7 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
         if not self.ssl:
             return True
         files = [file for file in (self._ca, *(self.cert or ())) if file is not None]
-        state = _states(files, self._where)
+        state = file_states(files, self._where)
         if self._context is None or self._context[0] != state:
             context = ssl.create_default_context(cafile=self._ca)
             if self.cert:
@@ -279,7 +268,7 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
                 if not tries_left:
                     raise self._translate(error) from None
             except (aiohttp.ClientPayloadError, aiohttp.ClientResponseError) as error:
-                raise EngineAnswer(f"{self._where} gave an answer cut off or not HTTP ({_named(error)})") from None
+                raise EngineAnswer(f"{self._where} gave an answer cut off or not HTTP ({error_named(error)})") from None
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 raise self._translate(error) from None
         yield answer
@@ -291,79 +280,16 @@ class StrictAsyncOpaClient(AsyncOpaClient):  # type: ignore[misc]
             method, url, data=io.BytesIO(body), headers=headers, timeout=timeout, allow_redirects=False, ssl=self._tls()
         ) as response:
             raw = b""
-            async for chunk in response.content.iter_chunked(_CHUNK):
+            async for chunk in response.content.iter_chunked(CHUNK):
                 raw += chunk
-                _check_size(len(raw), self._where)
+                check_size(len(raw), self._where)
             raise_for_status(response.status, raw, self._where)
             return _AsyncAnswer(raw, self._where)
 
     def _translate(self, error: Exception) -> EngineTimeout | EngineUnreachable:
         if isinstance(error, TimeoutError):
             return EngineTimeout(f"{self._where} gave no complete answer within {self.timeout} s")
-        return EngineUnreachable(f"{self._where} cannot be reached ({_named(error)}); is OPA running there?")
-
-
-def _states(files: list[str], where: str) -> list[tuple[int, int, int]]:
-    """What shows whether TLS files were replaced.
-
-    Raises:
-        EngineUnreachable: one cannot be read, so that no connection can be made.
-    """
-    states = []
-    for file in files:
-        try:
-            found = Path(file).stat()
-        except OSError as error:
-            said = f"the TLS file {file} cannot be read: {error.strerror}"
-            raise EngineUnreachable(f"{where} cannot be reached, as {said}") from None
-        states.append((found.st_ino, found.st_mtime_ns, found.st_size))
-    return states
-
-
-def _connected(host: str, port: int, deadline: float) -> socket.socket:
-    """A connection to the first address of the host that takes one; none of them can use up the others' time."""
-    addresses = _looked_up(host, port, deadline)
-    problem: OSError = OSError("the name has no address")
-    for number, (family, kind, protocol, _, address) in enumerate(addresses):
-        candidate = socket.socket(family, kind, protocol)
-        try:
-            candidate.settimeout(_left(deadline) / (len(addresses) - number))
-            candidate.connect(address)
-        except OSError as error:
-            problem = error
-            candidate.close()
-        else:
-            return candidate
-    raise problem
-
-
-def _looked_up(host: str, port: int, deadline: float) -> list[Any]:
-    """The host's addresses. A name is looked up in a thread, as no name service can be given a limit of time."""
-    if _is_address(host):
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
-
-    def look_up() -> None:
-        try:
-            answer.put(list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)))
-        except OSError as error:
-            answer.put(error)
-
-    threading.Thread(target=look_up, name="ledgeragent-name-service", daemon=True).start()
-    try:
-        found = answer.get(timeout=_left(deadline))
-    except queue.Empty:
-        raise TimeoutError(f"the name service gave no address for {host}") from None
-    if isinstance(found, OSError):
-        raise found
-    return found
-
-
-def _is_address(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(host)
-        return True
-    return False
+        return EngineUnreachable(f"{self._where} cannot be reached ({error_named(error)}); is OPA running there?")
 
 
 def _never_connected(error: OSError) -> bool:
@@ -378,30 +304,9 @@ def _reason(error: Exception) -> Any:
     return getattr(cause, "reason", None) or error
 
 
-def _named(error: BaseException) -> str:
-    """What kept a connection from coming about, in the system's words; of what was sent over it, only the error's name.
-
-    Errors about an answer quote it.
-    """
-    seen: BaseException | None = error
-    for _ in range(_MAX_CAUSES):
-        if isinstance(seen, OSError) and seen.strerror:
-            return f"{type(seen).__name__}: {seen.strerror}"
-        inner = next((one for one in getattr(seen, "args", ()) if isinstance(one, BaseException)), None)
-        seen = getattr(seen, "os_error", None) or (seen.__cause__ if seen is not None else None) or inner
-        if seen is None:
-            break
-    return type(error).__name__
-
-
 def _read_all(raw: Any, where: str) -> bytes:
     body = bytearray()
-    while chunk := raw.read(_CHUNK, decode_content=True):
+    while chunk := raw.read(CHUNK, decode_content=True):
         body += chunk
-        _check_size(len(body), where)
+        check_size(len(body), where)
     return bytes(body)
-
-
-def _check_size(size: int, where: str) -> None:
-    if size > MAX_ANSWER_BYTES:
-        raise EngineAnswer(f"{where} answered with more than {MAX_ANSWER_BYTES} bytes; a decision is far smaller")
