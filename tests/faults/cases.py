@@ -32,9 +32,9 @@ from support.toy import but
 
 Parts = Any
 Fault = Callable[[Parts], AbstractContextManager[None]]
-PROXY: Final = ("opa", "opa-async")
-"""An OPA server behind a proxy, asked by threads and by an event loop."""
-PROCESS: Final = ("opa", "opa-async", "opa-local")
+PROXY: Final = ("opa", "opa-requests", "opa-async")
+"""An OPA server behind a proxy, asked by threads, over sockets of our own and over requests, and by an event loop."""
+PROCESS: Final = (*PROXY, "opa-local")
 """An OPA that is a process of its own, and one that is the engine's."""
 ALL: Final = (*PROCESS, "embedded")
 
@@ -243,7 +243,7 @@ CASES: Final = (
         "cannot be reached|died",
         killed,
         "process",
-        ("opa", "opa-async"),
+        PROXY,
     ),
     Case(
         "OPA is not there at the first decision",
@@ -251,7 +251,7 @@ CASES: Final = (
         "cannot be reached",
         killed,
         "process",
-        ("opa", "opa-async"),
+        PROXY,
         proved=False,
     ),
     Case(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -29,6 +30,11 @@ from support.engines import OnLoop
 
 pytest_plugins = ["support.fixtures"]
 
+SERVERS: Final[Mapping[str, Any]] = {
+    "opa": OpaServer,
+    "opa-requests": partial(OpaServer, client="opa-python-client"),
+    "opa-async": OnLoop,
+}
 RUNS = [(case, engine) for case in CASES for engine in case.engines]
 ANSWERS_MOST = 0.2
 
@@ -108,7 +114,7 @@ def _engine(
         parts.between = Between(upstream, parts.certificates.good if case.place == "tls" else None)
         opened.callback(parts.between.close)
         url = parts.between.url
-    return (OpaServer if kind == "opa" else OnLoop)(url, **options), parts
+    return SERVERS[kind](url, **options), parts
 
 
 @pytest.mark.parametrize(("case", "kind"), RUNS, ids=lambda one: one if isinstance(one, str) else one.name)

@@ -10,7 +10,6 @@ connection is not used again. Which URL and which rule is `opa`'s part.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import select
 import socket
@@ -41,11 +40,13 @@ _Files = list[tuple[int, int, int]]
 
 
 class _Cut(Exception):
-    """The other side ended the connection before the answer was complete; `begun` when something of it had come."""
+    """The connection ended before the answer was complete: `begun` when something of it had come, `closed` when the
+    other side said that it was done."""
 
-    def __init__(self, begun: bool) -> None:
+    def __init__(self, begun: bool, closed: bool) -> None:
         super().__init__()
         self.begun = begun
+        self.closed = closed
 
 
 class _Unclear(Exception):
@@ -135,7 +136,9 @@ class DirectClient:
         except _Cut as cut:
             if cut.begun:
                 raise EngineAnswer(f"{self._where} broke off in the middle of its answer") from None
-            raise EngineUnreachable(f"{self._where} hung up without an answer; is OPA running there?") from None
+            raise EngineUnreachable(
+                f"{self._where} cannot be reached (it hung up without an answer); is OPA running there?"
+            ) from None
         except _Unclear:
             raise EngineAnswer(f"{self._where} gave an answer that is not HTTP, or not clearly so") from None
         except OSError as error:
@@ -205,7 +208,10 @@ class DirectClient:
         context = self._context[1]
         sock.settimeout(time_left(deadline))
         secured: ssl.SSLSocket = context.wrap_socket(
-            sock, server_hostname=self._host.rstrip("."), do_handshake_on_connect=False
+            sock,
+            server_hostname=self._host.rstrip("."),
+            do_handshake_on_connect=False,
+            suppress_ragged_eofs=False,
         )
         try:
             _shake_hands(secured, deadline)
@@ -299,10 +305,13 @@ class _Answer:
         return bytes(body)
 
     def _rest(self) -> bytes:
-        with contextlib.suppress(_Cut):
+        try:
             while True:
                 check_size(len(self._buffer), self._where)
                 self._more()
+        except _Cut as cut:
+            if not cut.closed:
+                raise
         return self._take(len(self._buffer))
 
     def _exactly(self, count: int) -> bytes:
@@ -330,9 +339,16 @@ class _Answer:
 
     def _more(self) -> None:
         self._sock.settimeout(time_left(self._deadline))
-        chunk = self._sock.recv(CHUNK)
+        try:
+            chunk = self._sock.recv(CHUNK)
+        except TimeoutError:
+            raise
+        except OSError:
+            if self._begun:
+                raise _Cut(begun=True, closed=False) from None
+            raise
         if not chunk:
-            raise _Cut(self._begun)
+            raise _Cut(self._begun, closed=True)
         self._begun = True
         self._buffer += chunk
 

@@ -19,7 +19,9 @@ _everything := data.ledgeragent_freeze
 # title: Why the proposed call is frozen, as sentences
 # description: |
 #   `names` are those the call goes by - its tool's name, and `*` for a write.
-reasons(domain, names) := {"The freeze data of this domain is malformed; until that is mended, all is frozen."} if {
+reasons(domain, names) := set() if {
+	_everything == {}
+} else := {"The freeze data of this domain is malformed; until that is mended, all is frozen."} if {
 	not _sound(domain)
 } else := {sentence |
 	some name in names

@@ -63,14 +63,14 @@ evidence contains facts.variants_path(index) if {
 	some index in facts.positions
 }
 
-holds if _nothing_to_pay
-
-holds if _is_no_gift_card
-
 holds if {
 	_is_gift_card
 	money.cents(facts.payment_method.balance) >= _amount
 }
+
+holds if _is_no_gift_card
+
+holds if _nothing_to_pay
 
 _is_gift_card if facts.payment_method.source == "gift_card"
 

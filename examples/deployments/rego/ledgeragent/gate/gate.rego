@@ -44,6 +44,7 @@ decide(domain, declared, predicates) := {
 	judged := _judged(gate_findings, predicates)
 	own := {_lifted(finding, predicate) |
 		some id in judged
+		predicates[id] != []
 		some predicate in _failing(predicates[id])
 		finding := _finding(domain, declared, id, predicate)
 	}

@@ -13,15 +13,17 @@ import data.ledgeragent.gate.text
 problems(schema, value) := {problem |
 	some level in _levels(schema, value)
 	some node in level
-	some problem in _problems(node)
+	some keyword, rule in node.schema
+	not _fits(keyword, rule, node.value)
+	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, node.value)])
 }
 
-_levels(schema, value) := [top, first, second, third, fourth, _too_deep(_below(fourth))] if {
+_levels(schema, value) := [top, first, second, third, fourth, _too_deep(_below(fourth, _no_schema))] if {
 	top := [{"schema": schema, "value": value, "name": "arguments"}]
-	first := _below(top)
-	second := _below(first)
-	third := _below(second)
-	fourth := _below(third)
+	first := _below(top, _text)
+	second := _below(first, _text)
+	third := _below(second, _text)
+	fourth := _below(third, _text)
 }
 
 # What stands deeper than the gate looks is not checked, so it is refused.
@@ -29,27 +31,33 @@ _too_deep(nodes) := [{"schema": {"depth": "at most four levels"}, "value": node.
 	some node in nodes
 ]
 
-_below(nodes) := array.concat(
+# Most values are texts of which no more is asked: they need no node, but for those that are too deep.
+_text := {"type": "string"}
+
+_no_schema := {"a set, which no schema is"}
+
+_is_plain_text(plain, plain, value) if is_string(value)
+
+_below(nodes, _) := [] if nodes == []
+
+_below(nodes, plain) := array.concat(
 	[child |
 		some node in nodes
 		is_object(node.value)
 		some key, schema in node.schema.properties
 		value := node.value[key]
+		not _is_plain_text(plain, schema, value)
 		child := {"schema": schema, "value": value, "name": key}
 	],
 	[child |
 		some node in nodes
 		is_array(node.value)
 		some value in node.value
+		not _is_plain_text(plain, node.schema.items, value)
 		child := {"schema": node.schema.items, "value": value, "name": text.join([node.name, "[]"])}
 	],
-)
-
-_problems(node) := {problem |
-	value := node.value
-	some keyword, rule in node.schema
-	not _fits(keyword, rule, value)
-	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, value)])
+) if {
+	nodes != []
 }
 
 _detail("required", rule, value) := text.join([" (missing: ", text.list(missing), ")"]) if {
@@ -85,7 +93,7 @@ _fits("required", _, value) if not is_object(value)
 
 _fits("required", rule, value) if {
 	is_object(value)
-	every key in rule { key in object.keys(value) }
+	{key | some key in rule} - object.keys(value) == set()
 }
 
 _fits("properties", _, value) if not is_object(value)

@@ -20,7 +20,9 @@ _everything := data.ledgeragent_floor
 # description: |
 #   `names` are those the call goes by - its tool's name, and `*` for a write; `enforced` the ids of the predicates that
 #   judge it.
-gaps(domain, names, enforced) := {"The floor of this domain is malformed; until that is mended, nothing passes."} if {
+gaps(domain, names, enforced) := set() if {
+	_everything == {}
+} else := {"The floor of this domain is malformed; until that is mended, nothing passes."} if {
 	not _sound(domain)
 } else := {sentence |
 	some name in names

@@ -37,6 +37,8 @@ setting(domain, key, own) := entry.value if {
 
 # METADATA
 # title: The entries that concern these predicates, and all settings, sorted
+shown(domain, _, _) := [] if not data.ledgeragent_overrides[domain]
+
 shown(domain, declared, ids) := array.concat(
 	[_row(id, entry, applied) |
 		some id in sort(ids)
@@ -48,7 +50,9 @@ shown(domain, declared, ids) := array.concat(
 		entry := _settings(domain)[key]
 		applied := _setting_applied(domain, key, entry)
 	],
-)
+) if {
+	data.ledgeragent_overrides[domain]
+}
 
 _row(target, entry, applied) := {
 	"target": target,
