@@ -18,6 +18,7 @@ from jsonschema.validators import extend
 from pydantic import ValidationError
 
 from ledgeragent import marks
+from ledgeragent.accepts import acceptor
 from ledgeragent.contracts import EffectlessTool, Parameters, ReadTool, ToolsFile, WriteTool
 from ledgeragent.errors import BadInput, DomainError
 from ledgeragent.jsonio import parse
@@ -176,9 +177,13 @@ class LedgerSchema:
                 self._check_no_cycle(below, above)
 
     def _checker(self, node: Schema) -> Callable[[Any], str | None]:
-        validator = Validator({**node, "$defs": self.document.get("$defs", {})})
+        defs = self.document.get("$defs", {})
+        validator = Validator({**node, "$defs": defs})
+        accepts = acceptor(node, defs, whole_pattern)
 
         def problem(value: Any) -> str | None:
+            if accepts(value):
+                return None
             error = next(validator.iter_errors(value), None)
             return None if error is None else f"{_place(error) or 'the record'}: {_words(error)}"
 

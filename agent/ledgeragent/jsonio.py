@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ledgeragent.errors import BadInput
@@ -25,6 +25,13 @@ MAX_TEXT: Final = 1_000_000
 _MAX_EXACT: Final = 2**53 - 1
 _MAX_FLOAT: Final = 1e15
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_LONE: Final = "contains a lone surrogate, which is not text"
+_TOO_DEEP: Final = f"is nested more than {MAX_DEPTH} levels deep"
+_ATOMS: Final = frozenset({str, int, float, bool, type(None)})
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+_READABLE: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_MAYBE_WHOLE: Final = re.compile(r"\.0(?:[,\]}]|$)")
+"""What a whole float looks like in JSON text; a string can look like it too."""
 
 
 def parse(text: str, *, what: str, limit: int = MAX_TEXT) -> Any:
@@ -75,7 +82,7 @@ def canonical(value: Any) -> str:
 
     Whole floats are written as integers: 5 and 5.0 are one number in JSON Schema, Rego and here.
     """
-    return json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _written(value, _CANONICAL)
 
 
 def readable(value: Any) -> str:
@@ -84,7 +91,7 @@ def readable(value: Any) -> str:
     What does not print (control, direction and zero-width characters) is escaped, so that no value can end a line, pass
     for markup, or hide.
     """
-    text = json.dumps(_whole(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = _written(value, _READABLE)
     if text.isascii() and text.isprintable() and "<" not in text and ">" not in text:
         return text
     return "".join(one if one.isprintable() and one not in "<>" else _escaped(one) for one in text)
@@ -92,7 +99,10 @@ def readable(value: Any) -> str:
 
 def copied(value: Any) -> Any:
     """A copy of a checked value that shares nothing with it."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is str or kind in _ATOMS:
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {key: copied(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [copied(item) for item in value]
@@ -111,6 +121,15 @@ def text_digest(text: str) -> str:
 
 def _escaped(character: str) -> str:
     return json.dumps(character)[1:-1] if character not in "<>\x7f" else f"\\u{ord(character):04x}"
+
+
+def _written(value: Any, encoder: json.JSONEncoder) -> str:
+    """The text of a value; rebuilt without its whole floats only where it seems to have some."""
+    try:
+        text = encoder.encode(value)
+    except TypeError:  # a mapping that is no dict
+        return encoder.encode(_whole(value))
+    return text if _MAYBE_WHOLE.search(text) is None else encoder.encode(_whole(value))
 
 
 def _whole(value: Any) -> Any:
@@ -136,10 +155,22 @@ def _no_constant(name: str) -> Any:
 
 
 def _problem(value: Any, depth: int) -> str | None:
-    if value is None or isinstance(value, bool):
+    kind = type(value)
+    if kind is str:
+        return None if value.isascii() or not _SURROGATE.search(value) else _LONE
+    if kind is dict:
+        return _mapping_problem(value, depth) if depth else _TOO_DEEP
+    if kind is list:
+        return _list_problem(value, depth) if depth else _TOO_DEEP
+    if value is None or kind is bool:
         return None
+    return _other_problem(value, depth)
+
+
+def _other_problem(value: Any, depth: int) -> str | None:
+    """Numbers, and whatever `json.loads` does not make."""
     if isinstance(value, str):
-        return "contains a lone surrogate, which is not text" if _SURROGATE.search(value) else None
+        return _LONE if _SURROGATE.search(value) else None
     if isinstance(value, int):
         return None if abs(value) <= _MAX_EXACT else "contains an integer beyond ±(2^53-1)"
     if isinstance(value, float):
@@ -147,19 +178,29 @@ def _problem(value: Any, depth: int) -> str | None:
             return None
         return "contains a number that is not finite or beyond ±1e15"
     if depth == 0:
-        return f"is nested more than {MAX_DEPTH} levels deep"
+        return _TOO_DEEP
     if isinstance(value, Mapping):
         return _mapping_problem(value, depth)
     if isinstance(value, list | tuple):
-        return next((found for item in value if (found := _problem(item, depth - 1)) is not None), None)
+        return _list_problem(value, depth)
     return f"contains a {type(value).__name__}, which JSON has no form for"
+
+
+def _list_problem(value: Sequence[Any], depth: int) -> str | None:
+    for item in value:
+        found = _problem(item, depth - 1)
+        if found is not None:
+            return found
+    return None
 
 
 def _mapping_problem(value: Mapping[Any, Any], depth: int) -> str | None:
     for key, item in value.items():
         if not isinstance(key, str):
             return f"has a key that is a {type(key).__name__}, not text"
-        found = _problem(key, 0) or _problem(item, depth - 1)
+        if not key.isascii() and _SURROGATE.search(key):
+            return _LONE
+        found = _problem(item, depth - 1)
         if found is not None:
             return found
     return None

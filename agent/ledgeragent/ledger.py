@@ -312,6 +312,7 @@ class Ledger:
         """
         paths: list[Path] = []
         problems: list[NotAFact] = []
+        parsed: dict[str, Any] = {}
         for rule in tool.facts:
             place = _place_name(rule, arguments)
             if rule.unless_seen is not None and not proves:
@@ -319,15 +320,25 @@ class Ledger:
                 problems.append(NotAFact(place, f"proves nothing: {names} had already been seen in a tool return"))
                 continue
             try:
-                paths += self._store_all(self._facts(rule, arguments, content, principal), rule.mode, provenance)
+                paths += self._store_all(
+                    self._facts(rule, arguments, content, principal, parsed), rule.mode, provenance
+                )
             except (BadInput, LedgerError) as problem:
                 problems.append(NotAFact(place, str(problem)))
         return Absorbed(tuple(paths), tuple(problems))
 
     def _facts(
-        self, rule: FactRule, arguments: Mapping[str, Any], content: Any, principal: str | None
+        self,
+        rule: FactRule,
+        arguments: Mapping[str, Any],
+        content: Any,
+        principal: str | None,
+        parsed: dict[str, Any],
     ) -> list[tuple[Path, Any]]:
-        result = _parsed(rule.parse, content)
+        """The facts of one rule; `parsed` keeps what the return reads as for the rules after it."""
+        if rule.parse not in parsed:
+            parsed[rule.parse] = _parsed(rule.parse, content)
+        result = parsed[rule.parse]
         values = {"arguments": arguments, "result": result}
         scopes = [Scope(values, principal)]
         if rule.each is not None:

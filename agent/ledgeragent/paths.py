@@ -13,6 +13,7 @@ This module parses and fills templates; it knows neither schemas nor tools.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ Path = tuple[str, ...]
 
 ROOTS: Final = ("arguments", "result", "each")
 _MAX_NESTING: Final = 2
+_MAX_PARSED: Final = 10_000
 _STEP: Final = re.compile(r"(?P<name>[^.\[\]{}]*)(?P<spread>(\[\*\])?)\Z")
 
 
@@ -144,8 +146,9 @@ class Template:
     parts: tuple[str | _Placeholder, ...]
 
     @classmethod
+    @functools.lru_cache(maxsize=_MAX_PARSED)
     def parse(cls, source: str, nesting: int = 0) -> Template:
-        """Parse one key or value template.
+        """Parse one key or value template; what was parsed is kept.
 
         Raises:
             BadInput: for unbalanced braces, an unknown root, or ledger look-ups nested more than twice.
@@ -283,6 +286,10 @@ class PathTemplate:
         Raises:
             BadInput: when it is empty, a key does not parse, or `?` stands anywhere but last.
         """
+        return _parsed_path(tuple(source))
+
+    @classmethod
+    def _parse(cls, source: tuple[str, ...]) -> PathTemplate:
         if not source:
             raise BadInput("a path template needs at least one key")
         if "?" in source[:-1]:
@@ -314,3 +321,8 @@ class PathTemplate:
 
     def __str__(self) -> str:
         return dotted(key if isinstance(key, _Any) else key.source for key in self.keys)
+
+
+@functools.lru_cache(maxsize=_MAX_PARSED)
+def _parsed_path(source: tuple[str, ...]) -> PathTemplate:
+    return PathTemplate._parse(source)

@@ -914,16 +914,22 @@ class Session:
         if isinstance(content, str) and len(content) > _MAX_REMEMBERED:
             self._state.seen_all = True
             return
+        texts: list[str] = []
         stack = [_read(content)]
         while stack and len(self._state.seen) < _MAX_SEEN:
             one = stack.pop()
-            if isinstance(one, Mapping):
-                stack.extend(one)
+            if isinstance(one, str):
+                texts.append(one)
+            elif isinstance(one, dict):
+                texts.extend(one)
                 stack.extend(one.values())
             elif isinstance(one, list | tuple):
                 stack.extend(one)
+            elif isinstance(one, Mapping):
+                stack.extend((*one, *one.values()))
             elif one is not None and not isinstance(one, bool):
-                self._state.seen.update(_words(one))
+                texts.append(str(one))
+        self._state.seen.update(_words(" ".join(texts)))
 
 
 def _consent(approve: Approve, request: ApprovalRequest) -> Sequence[SignedGrant]:
