@@ -1,4 +1,4 @@
-"""What `decisions` judges: made-up ledgers of any size, the calls on them, and an engine that always answers the same."""
+"""What `decisions` judges: made-up ledgers of any size, calls on them, and an engine with one answer."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class Canned(ClosesOnExit):
         self.name, self.version, self.location = "canned", "0", "this process"
         self._answer = answer
 
-    def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:
+    def evaluate(self, domain: str, rule: Rule, gate_input: Mapping[str, Any]) -> Any:  # noqa: ARG002 - the protocol
         """See `Engine.evaluate`."""
         return self._answer
 

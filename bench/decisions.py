@@ -5,8 +5,11 @@
 One write with nine predicates is reviewed again and again. Every figure stands beside what the same bytes cost by other
 means at the same time: a bare `requests.Session`, a raw keep-alive socket, a no-op rule in the same OPA, a no-op module
 in the same WebAssembly runtime, the whole ledger in place of the slice, and OPA's own timer. What is compared takes
-turns in short bursts, so that a slow moment of the machine meets all of it. The exit status is 1 when one of the ratios
-is over its bound; a ratio that a busy machine may have spoilt is measured again, up to three times.
+turns in short bursts, so that a slow moment of the machine meets all of it. A ratio that a busy machine may have spoilt
+is measured again, up to three times, and the best counts.
+
+The exit status is 1 when a ratio misses its goal. `--quick`, for CI, measures the ratios only and fails when one is
+beyond what CI takes, which is the goal itself wherever a busy machine meets it too: then something got worse.
 """
 
 from __future__ import annotations
@@ -27,13 +30,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import requests
 
 from decision_plot import plot
-from decision_world import BURST, WRITE, Canned, Desk, allowed, certificate
+from decision_world import BURST, WRITE, Canned, Desk, certificate
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Embedded, Engine, OpaServer, bundle_module, find_opa, open_engine
@@ -50,8 +54,10 @@ MIDDLE: Final = 50
 WHOLE: Final = 500
 WILDCARDS: Final = (5, 50, 500)
 THREADS: Final = 8
+CLIENT: Final = "opa-python-client"
 MEASUREMENTS: Final = 3
 IN_A_ROW: Final = 10
+QUICK_ROUNDS: Final = 60
 RULE: Final = "/v1/data/ledgeragent/{}/decision?strict-builtin-errors=true"
 JSON_TYPE: Final = {"Content-Type": "application/json"}
 NO_OP: Final = 'package ledgeragent.noop\n\ndecision := "ok"\n'
@@ -82,23 +88,48 @@ Cells = dict[str, Cell]
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A ratio of this run and what it must not pass."""
+class Ratio:
+    """A ratio of this run.
+
+    Attributes:
+        goal: what it is to be, at most (or at least).
+        allowed: what CI still takes, where the goal is not always met.
+    """
 
     name: str
     measured: float
-    bound: float
+    goal: float
+    allowed: float
     at_least: bool = False
 
+    def within(self, limit: float) -> bool:
+        """Whether it does not pass a limit."""
+        return self.measured >= limit if self.at_least else self.measured <= limit
+
     @property
-    def kept(self) -> bool:
-        """Whether it is within its bound."""
-        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
+    def met(self) -> bool:
+        """Whether it meets its goal."""
+        return self.within(self.goal)
+
+    def better_than(self, other: Ratio) -> bool:
+        """Whether it is nearer to what is wanted."""
+        return self.measured > other.measured if self.at_least else self.measured < other.measured
 
     def row(self) -> dict[str, Any]:
         """For JSON."""
         sign = ">=" if self.at_least else "<="
-        return {"ratio": self.name, "measured": self.measured, "bound": f"{sign} {self.bound:g}", "kept": self.kept}
+        goal, allowed = (f"{sign} {one:g}" for one in (self.goal, self.allowed))
+        return {"ratio": self.name, "measured": self.measured, "goal": goal, "met": self.met, "allowed": allowed}
+
+
+def at_most(name: str, measured: float, goal: float, allowed: float | None = None) -> Ratio:
+    """A ratio that should be small."""
+    return Ratio(name, measured, goal, goal if allowed is None else allowed)
+
+
+def at_least(name: str, measured: float, goal: float, allowed: float | None = None) -> Ratio:
+    """A ratio that should be large."""
+    return Ratio(name, measured, goal, goal if allowed is None else allowed, at_least=True)
 
 
 def timed(work: Callable[[], object]) -> Sample:
@@ -235,7 +266,7 @@ class World:
 
 
 @contextmanager
-def world(rounds: int, sizes: Sequence[int]) -> Iterator[World]:
+def world(rounds: int, quick: bool) -> Iterator[World]:
     """Open everything.
 
     Raises:
@@ -259,11 +290,12 @@ def world(rounds: int, sizes: Sequence[int]) -> Iterator[World]:
         gates = {name: Gate(Domain.load("retail"), engine) for name, engine in engines.items()}
         for gate in gates.values():
             gate.prove()
-        desks = {(name, size): Desk(gate, size) for name, gate in gates.items() for size in sizes}
+        reviewed = ("opa", "embedded") if quick else tuple(gates)
+        desks = {(name, size): Desk(gates[name], size) for name in reviewed for size in SIZES}
         yield World(opa, engines, desks, no_op, rounds, closing)
 
 
-def reviews(here: World, sizes: Sequence[int]) -> Cells:
+def reviews(here: World) -> Cells:
     """The whole `review`, per engine and size, beside bare posts of the very bytes it sends."""
     document = here.desks["opa", MIDDLE].document
     body = encode_input({"input": document})
@@ -281,8 +313,7 @@ def reviews(here: World, sizes: Sequence[int]) -> Cells:
         "raw Unix socket, same bytes": timed(raw_unix.post),
     }
     for (name, size), desk in here.desks.items():
-        if size in sizes:
-            samples[f"review, {name}, {size}"] = desk.review
+        samples[f"review, {name}, {size}"] = desk.review
     return take_turns(samples, here.rounds)
 
 
@@ -290,10 +321,10 @@ def evaluations(here: World) -> Cells:
     """The engine alone, on the same input: the decision, a rule that does nothing, and the whole ledger."""
     samples: dict[str, Sample] = {}
     for name, engine in here.engines.items():
-        document = here.desks[name, MIDDLE].document
-        samples[f"decision, {name}"] = timed(lambda of=engine, on=document: of.evaluate("retail", "decision", on))
+        document = here.desks["opa", MIDDLE].document
+        samples[f"decision, {name}"] = timed(partial(engine.evaluate, "retail", "decision", document))
         if name != "embedded":
-            samples[f"no-op, {name}"] = timed(lambda of=engine, on=document: of.evaluate("noop", "decision", on))
+            samples[f"no-op, {name}"] = timed(partial(engine.evaluate, "noop", "decision", document))
     document = here.desks["embedded", MIDDLE].document
     samples["no-op, embedded"] = timed(lambda: here.no_op.evaluate("noop", "decision", document))
     return take_turns(samples, here.rounds)
@@ -305,9 +336,7 @@ def whole_ledgers(here: World) -> Cells:
     for name in ("opa", "embedded"):
         engine, desk = here.engines[name], here.desks[name, WHOLE]
         for sent, document in (("slice", desk.document), ("whole ledger", desk.whole())):
-            samples[f"{sent}, {name}, {WHOLE}"] = timed(
-                lambda of=engine, on=document: allowed(of.evaluate("retail", "decision", on)["verdict"])
-            )
+            samples[f"{sent}, {name}, {WHOLE}"] = timed(partial(engine.evaluate, "retail", "decision", document))
     return take_turns(samples, max(20, here.rounds // 10))
 
 
@@ -343,22 +372,22 @@ def parts(here: World) -> dict[str, float]:
     return found
 
 
-def growth(here: World, sizes: Sequence[int]) -> Cells:
+def growth(here: World) -> Cells:
     """Absorbing one record and rendering the turn after it, beside copying the block's bytes."""
     samples: dict[str, Sample] = {}
-    for size in sizes:
+    for size in SIZES:
         desk = here.desks["embedded", size]
         samples[f"absorb, {size}"] = desk.absorb
         view = LedgerView(desk.session.ledger, max_bytes=64_000_000)
         block = view.render().text
         samples[f"render, {size}"] = desk.rendering(view)
-        samples[f"copy of the block, {size}"] = timed(lambda text=block: text.encode())
+        samples[f"copy of the block, {size}"] = timed(block.encode)
     return take_turns(samples, here.rounds)
 
 
-def bursts(here: World, sizes: Sequence[int]) -> Cells:
+def bursts(here: World) -> Cells:
     """A message of eight writes, on ledgers that hold eight orders."""
-    names = [one for one in here.desks if one[1] in sizes and one[1] >= MIDDLE]
+    names = [one for one in here.desks if one[1] >= MIDDLE]
     samples = {f"burst of {BURST}, {name}, {size}": here.desks[name, size].burst for name, size in names}
     return take_turns(samples, max(10, here.rounds // 5))
 
@@ -370,11 +399,8 @@ def crowds(here: World) -> Cells:
         gate = here.desks[name, MIDDLE].gate
         desks = [Desk(gate, MIDDLE) for _ in range(THREADS)]
         cell = cells[name] = Cell(f"review, {name}, {MIDDLE}, {THREADS} threads")
-        started = time.perf_counter()
         _all_at_once(desks, max(10, here.rounds // 4), cell)
-        elapsed = time.perf_counter() - started
-        cells[f"{name}: reviews a second"] = Cell("", [len(cell.samples) / elapsed] * 2)
-    return {(cell.name or name): cell for name, cell in cells.items()}
+    return {cell.name: cell for cell in cells.values()}
 
 
 def _all_at_once(desks: Sequence[Desk], rounds: int, cell: Cell) -> None:
@@ -401,15 +427,16 @@ def replayed(here: World, seconds: float) -> float:
     return judged / (time.process_time() - started)
 
 
-def wildcards(here: World, rounds: int) -> Cells:
+def wildcards(here: World) -> Cells:
     """Needs that name everything of a kind grow with it: a certificate asks for all reservations that were read."""
     samples: dict[str, Sample] = {}
     for name in ("opa", "embedded"):
         for number in WILDCARDS:
+            document = certificate(number)
             samples[f"all reservations, {number}, {name}"] = timed(
-                lambda of=here.engines[name], on=certificate(number): of.evaluate("airline", "decision", on)
+                partial(here.engines[name].evaluate, "airline", "decision", document)
             )
-    return take_turns(samples, rounds)
+    return take_turns(samples, max(20, here.rounds // 10))
 
 
 def memory(here: World) -> dict[str, float]:
@@ -422,48 +449,38 @@ def memory(here: World) -> dict[str, float]:
     return found
 
 
-# Bounds ---------------------------------------------------------------------------------------------------------------
+# Ratios ---------------------------------------------------------------------------------------------------------------
 
 
-def bounds(cells: Cells, sizes: Sequence[int], per_second: float) -> list[Bound]:
-    """The ratios of a run that must hold."""
+def ratios(cells: Cells, per_second: float) -> list[Ratio]:
+    """What must hold, whatever the machine."""
+    few, many = SIZES[0], SIZES[-1]
 
     def over(one: str, other: str, percent: int = 50) -> float:
         return cells[one].percentile(percent) / cells[other].percentile(percent)
 
-    few, many = sizes[0], sizes[-1]
-    review = f"review, opa, {MIDDLE}"
-    bare = "requests.Session, same bytes"
-    found = [
-        Bound("review : requests.Session, p50", over(review, bare), 1.3),
-        Bound("review : requests.Session, p99", over(review, bare, 99), 2),
-        Bound("review : raw socket, p50", over(review, "raw socket, same bytes"), 2),
-        Bound("decision : no-op rule, same client, p50", over("decision, opa", "no-op, opa"), 3),
-        *(
-            Bound(
-                f"review at {many} : {few} records, {name}, p50",
-                over(f"review, {name}, {many}", f"review, {name}, {few}"),
-                1.2,
-            )
-            for name in ("opa", "embedded")
+    def grown(what: str) -> float:
+        return over(f"{what}, {many}", f"{what}, {few}")
+
+    bare, review = "requests.Session, same bytes", f"review, opa, {MIDDLE}"
+    whole = over(f"whole ledger, opa, {WHOLE}", f"slice, opa, {WHOLE}")
+    return [
+        at_most("review : requests.Session, p50", over(review, bare), 1.3),
+        at_most("review : requests.Session, p99", over(review, bare, 99), 2),
+        at_most("review : raw socket, p50", over(review, "raw socket, same bytes"), 2),
+        at_most("decision : no-op rule, our client, p50", over("decision, opa", "no-op, opa"), 3, 6),
+        at_most(
+            f"decision : no-op rule, {CLIENT}, p50", over(f"decision, opa, {CLIENT}", f"no-op, opa, {CLIENT}"), 3, 5
         ),
-        Bound(f"absorb at {many} : {few} records, p50", over(f"absorb, {many}", f"absorb, {few}"), 1.2),
-        Bound(
-            f"render one new record at {many} : copy of the block, p50",
-            over(f"render, {many}", f"copy of the block, {many}"),
-            1,
-        ),
-        Bound("embedded : opa, decision, p50", over("decision, embedded", "decision, opa"), 0.5),
-        Bound("embedded : no-op module, p50", over("decision, embedded", "no-op, embedded"), 4),
-        Bound(
-            f"whole ledger : slice at {WHOLE} records, opa, p50",
-            over(f"whole ledger, opa, {WHOLE}", f"slice, opa, {WHOLE}"),
-            15,
-            at_least=True,
-        ),
-        Bound("writes replayed a second and core", per_second, 1000, at_least=True),
+        at_most(f"review at {many} : {few} records, opa, p50", grown("review, opa"), 1.2, 1.5),
+        at_most(f"review at {many} : {few} records, embedded, p50", grown("review, embedded"), 1.2, 1.5),
+        at_most(f"absorb at {many} : {few} records, p50", grown("absorb"), 1.2, 1.5),
+        at_most(f"render at {many} records : copy, p50", over(f"render, {many}", f"copy of the block, {many}"), 1, 8),
+        at_most("embedded : opa, decision, p50", over("decision, embedded", "decision, opa"), 0.5),
+        at_most("embedded : no-op module, p50", over("decision, embedded", "no-op, embedded"), 4),
+        at_least(f"whole ledger : slice at {WHOLE} records, opa, p50", whole, 15, 8),
+        at_least("writes replayed, a second and core", per_second, 1000, 300),
     ]
-    return found
 
 
 @dataclass
@@ -473,26 +490,26 @@ class Run:
     cells: Cells
     parts: Mapping[str, float]
     memory: Mapping[str, float]
-    bounds: list[Bound]
+    ratios: list[Ratio]
 
 
-def measure(rounds: int, sizes: Sequence[int], quick: bool) -> Run:
-    """Measure it all; ratios that are over their bounds once more, the best of three."""
-    with world(rounds, sizes) as here:
-        kept: dict[str, Bound] = {}
-        for number in range(MEASUREMENTS):
-            cells = reviews(here, sizes) | evaluations(here) | whole_ledgers(here) | growth(here, sizes)
-            for one in bounds(cells, sizes, replayed(here, 0.5 if quick else 2)):
-                known = kept.get(one.name)
-                if known is None or (one.kept, one.at_least == (one.measured > known.measured)) > (known.kept, False):
-                    kept[one.name] = one
-            if number == 0:
-                first = cells
-            if all(one.kept for one in kept.values()):
+def measure(rounds: int, quick: bool) -> Run:
+    """Measure it all; while a ratio is over its limit once more, and the best of three counts."""
+    with world(rounds, quick) as here:
+        best: dict[str, Ratio] = {}
+        first: Cells = {}
+        for _ in range(MEASUREMENTS):
+            cells = reviews(here) | evaluations(here) | whole_ledgers(here) | growth(here)
+            first = first or cells
+            for one in ratios(cells, replayed(here, 0.5 if quick else 2)):
+                if one.name not in best or one.better_than(best[one.name]):
+                    best[one.name] = one
+            if all(one.within(one.allowed if quick else one.goal) for one in best.values()):
                 break
-        if not quick:
-            first |= bursts(here, sizes) | crowds(here) | wildcards(here, max(20, rounds // 10))
-        return Run(first, parts(here), memory(here), list(kept.values()))
+        found = list(best.values())
+        if quick:
+            return Run(first, {}, memory(here), found)
+        return Run(first | bursts(here) | crowds(here) | wildcards(here), parts(here), memory(here), found)
 
 
 # Showing --------------------------------------------------------------------------------------------------------------
@@ -504,14 +521,15 @@ def table(run: Run) -> str:
     for name, cell in run.cells.items():
         figures = [cell.percentile(percent) for percent in (50, 95, 99)]
         lines.append(f"| {name} | " + " | ".join(f"{one:.3f}" for one in figures) + " |")
-    lines += ["", "| of a review over loopback | p50 ms |", "| --- | --- |"]
-    lines += [f"| {name} | {value:.3f} |" for name, value in run.parts.items()]
-    lines += ["", "| memory | MiB |", "| --- | --- |"]
-    lines += [f"| {name} | {value:.0f} |" for name, value in run.memory.items()]
-    lines += ["", "| ratio | measured | bound | |", "| --- | --- | --- | --- |"]
-    for one in run.bounds:
+    for title, unit, values in (("of a review over loopback", "p50 ms", run.parts), ("memory", "MiB", run.memory)):
+        if values:
+            lines += ["", f"| {title} | {unit} |", "| --- | --- |"]
+            lines += [f"| {name} | {value:.3f} |" for name, value in values.items()]
+    lines += ["", "| ratio | measured | goal | | CI takes |", "| --- | --- | --- | --- | --- |"]
+    for one in run.ratios:
         row = one.row()
-        lines.append(f"| {one.name} | {one.measured:.2f} | {row['bound']} | {'kept' if one.kept else 'BROKEN'} |")
+        met = "met" if one.met else "MISSED"
+        lines.append(f"| {one.name} | {one.measured:.2f} | {row['goal']} | {met} | {row['allowed']} |")
     return "\n".join(lines)
 
 
@@ -527,21 +545,20 @@ def document_of(run: Run) -> dict[str, Any]:
         ],
         "parts": dict(run.parts),
         "memory_mib": dict(run.memory),
-        "bounds": [one.row() for one in run.bounds],
+        "ratios": [one.row() for one in run.ratios],
     }
 
 
 def main() -> int:
-    """Measure, print, and say whether every bound is kept."""
+    """Measure, print, and say whether every ratio is what it must be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=300, help="samples per figure")
-    parser.add_argument("--quick", action="store_true", help="the bounds only, in under a minute: for CI")
+    parser.add_argument("--quick", action="store_true", help="the ratios only, in under a minute: for CI")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument("--plot", type=Path, help="draw them into this file (SVG)")
     options = parser.parse_args()
-    sizes = (SIZES[0], MIDDLE, WHOLE, SIZES[-1])
     try:
-        run = measure(min(options.rounds, 100) if options.quick else options.rounds, sizes, options.quick)
+        run = measure(min(options.rounds, QUICK_ROUNDS) if options.quick else options.rounds, options.quick)
     except LedgerAgentError as error:
         print(error, file=sys.stderr)
         return 1
@@ -550,7 +567,7 @@ def main() -> int:
         options.json.write_text(json.dumps(document_of(run), indent=2) + "\n", encoding="utf-8")
     if options.plot is not None:
         options.plot.write_text(plot(document_of(run)), encoding="utf-8")
-    return 0 if all(one.kept for one in run.bounds) else 1
+    return 0 if all(one.within(one.allowed if options.quick else one.goal) for one in run.ratios) else 1
 
 
 if __name__ == "__main__":

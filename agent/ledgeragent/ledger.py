@@ -295,6 +295,7 @@ class Ledger:
         *,
         proves: bool = True,
         principal: str | None = None,
+        read: Any = None,
     ) -> Absorbed:
         """Turn a successful return of a read into facts.
 
@@ -306,13 +307,17 @@ class Ledger:
             proves: False when the identifying arguments were the agent's own knowledge; rules with `unless_seen`
                 then give no fact.
             principal: the principal's id, for templates.
+            read: the value of a content that is JSON text, where the caller has parsed it already; else anything.
 
         Returns:
             What became a fact and what did not. Whatever does not fit is kept out as a whole rule.
         """
         paths: list[Path] = []
         problems: list[NotAFact] = []
+        # A text that did not parse is its own `read`; a rule that wants JSON of it says what is wrong with it.
         parsed: dict[str, Any] = {}
+        if isinstance(content, str) and isinstance(read, dict | list):
+            parsed = {"json": read, "list": read} if isinstance(read, list) else {"json": read}
         for rule in tool.facts:
             place = _place_name(rule, arguments)
             if rule.unless_seen is not None and not proves:

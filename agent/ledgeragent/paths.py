@@ -163,8 +163,9 @@ class Template:
         A template that is one placeholder gives the value itself; a text around placeholders gives texts, and then
         only strings and whole numbers can be filled in.
         """
-        if len(self.parts) == 1 and isinstance(self.parts[0], _Placeholder):
-            return list(self.parts[0].fill(scope))
+        if len(self.parts) == 1:
+            only = self.parts[0]
+            return [only] if isinstance(only, str) else list(only.fill(scope))
         choices = [
             [part] if isinstance(part, str) else [_as_text(value) for value in part.fill(scope)] for part in self.parts
         ]
@@ -271,6 +272,11 @@ def _parse_step(text: str, nesting: int) -> _Step:
     return _Step(name, spread)
 
 
+def _keys(key: Template | _Any, scope: Scope) -> list[str | _Any]:
+    """What a key of a path can be; only texts can."""
+    return [key] if isinstance(key, _Any) else [text for text in key.fill(scope) if isinstance(text, str)]
+
+
 @dataclass(frozen=True)
 class PathTemplate:
     """A path whose keys are templates."""
@@ -298,18 +304,12 @@ class PathTemplate:
 
     def fill(self, scope: Scope) -> list[Pattern]:
         """Every pattern the template takes in this scope, `*` kept as `ANY`; only texts can be keys."""
-        choices: list[list[str | _Any]] = [
-            [key] if isinstance(key, _Any) else [text for text in key.fill(scope) if isinstance(text, str)]
-            for key in self.keys
-        ]
+        choices: list[list[str | _Any]] = [_keys(key, scope) for key in self.keys]
         return list(dict.fromkeys(itertools.product(*choices)))
 
     def fill_widely(self, scope: Scope) -> list[Pattern]:
         """Like `fill`, but a key that cannot be filled becomes `ANY`: for staleness, where more is safer."""
-        choices: list[list[str | _Any]] = [
-            [key] if isinstance(key, _Any) else ([text for text in key.fill(scope) if isinstance(text, str)] or [ANY])
-            for key in self.keys
-        ]
+        choices: list[list[str | _Any]] = [_keys(key, scope) or [ANY] for key in self.keys]
         return list(dict.fromkeys(itertools.product(*choices)))
 
     def shape(self) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ class RecordedSession(Session):
             self.report(review.ticket, outcome, call.content)
             return
         arguments = review.gate_input["action"]["arguments"]
-        self._remember(call.content)
+        self.shown(call.content)
         if outcome != "refused" and isinstance(arguments, Mapping):
             self._settle(self._admit(call.tool, arguments), outcome)
 

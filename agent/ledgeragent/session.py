@@ -351,8 +351,9 @@ class Session:
             call = self._state.issued.pop(call_id, None)
             if call is None:
                 raise LedgerError("no such call is under way in this session: never issued, or already answered")
-            observation = self._observed(call, content, error)
-            self._remember(content)
+            read = _read(content)
+            observation = self._observed(call, content, read, error)
+            self._remember(content, read)
             return observation
 
     def shown(self, content: Any) -> None:
@@ -363,9 +364,9 @@ class Session:
             content: the text, or a JSON value.
         """
         with self._lock:
-            self._remember(content)
+            self._remember(content, _read(content))
 
-    def _observed(self, call: IssuedCall, content: Any, error: bool) -> Observation:
+    def _observed(self, call: IssuedCall, content: Any, read: Any, error: bool) -> Observation:
         tool = self.domain.tools[call.tool]
         if error or self._reads_as_failure(content) or not isinstance(tool, ReadTool):
             return Observation(call.call_id, call.tool)
@@ -376,6 +377,7 @@ class Session:
             Provenance(call.tool, call.call_id, self.turn, self.now, call.issued),
             proves=call.proves,
             principal=self._principal_id(),
+            read=read,
         )
         return Observation(call.call_id, call.tool, absorbed.paths, absorbed.problems)
 
@@ -641,7 +643,7 @@ class Session:
             if held.running == (outcome == "withheld"):
                 what = "was started and cannot be withheld" if held.running else "was not redeemed"
                 raise TicketError(f"the ticket for {self._named(ticket.tool)} {what}")
-            self._remember(content)
+            self._remember(content, _read(content))
             self._finish(held, outcome)
             tool = self.domain.tools.get(ticket.tool)
             if outcome == "executed" and self.domain.file.absorb_write_returns and isinstance(tool, WriteTool):
@@ -909,13 +911,13 @@ class Session:
             return True  # too much to remember: then nothing counts as the customer's own knowledge
         return all(word in self._state.seen for word in _words(value))
 
-    def _remember(self, content: Any) -> None:
-        """Keep every text of a tool return, to tell the customer's knowledge from the agent's."""
+    def _remember(self, content: Any, read: Any) -> None:
+        """Keep every text of a tool return, to tell the customer's knowledge from the agent's; `read` is its value."""
         if isinstance(content, str) and len(content) > _MAX_REMEMBERED:
             self._state.seen_all = True
             return
         texts: list[str] = []
-        stack = [_read(content)]
+        stack = [read]
         while stack and len(self._state.seen) < _MAX_SEEN:
             one = stack.pop()
             if isinstance(one, str):
@@ -993,7 +995,7 @@ def _read(content: Any) -> Any:
     if not isinstance(content, str):
         return content
     try:
-        return parse(content, what="a return")
+        return parse(content, what="the return")
     except BadInput:
         return content
 

@@ -18,47 +18,56 @@ problems(schema, value) := {problem |
 	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, node.value)])
 }
 
-_levels(schema, value) := [top, first, second, third, fourth, _too_deep(_below(fourth, _no_schema))] if {
+_levels(schema, value) := [top, first, second, third, fourth, _too_deep(fourth)] if {
 	top := [{"schema": schema, "value": value, "name": "arguments"}]
-	first := _below(top, _text)
-	second := _below(first, _text)
-	third := _below(second, _text)
-	fourth := _below(third, _text)
+	first := _below(top)
+	second := _below(first)
+	third := _below(second)
+	fourth := _below(third)
 }
 
-# What stands deeper than the gate looks is not checked, so it is refused.
-_too_deep(nodes) := [{"schema": {"depth": "at most four levels"}, "value": node.value, "name": node.name} |
-	some node in nodes
-]
+_below(nodes) := [] if nodes == []
 
-# Most values are texts of which no more is asked: they need no node, but for those that are too deep.
-_text := {"type": "string"}
-
-_no_schema := {"a set, which no schema is"}
-
-_is_plain_text(plain, plain, value) if is_string(value)
-
-_below(nodes, _) := [] if nodes == []
-
-_below(nodes, plain) := array.concat(
+_below(nodes) := array.concat(
 	[child |
 		some node in nodes
 		is_object(node.value)
 		some key, schema in node.schema.properties
 		value := node.value[key]
-		not _is_plain_text(plain, schema, value)
+		not _is_plain_text(schema, value)
 		child := {"schema": schema, "value": value, "name": key}
 	],
 	[child |
 		some node in nodes
 		is_array(node.value)
 		some value in node.value
-		not _is_plain_text(plain, node.schema.items, value)
+		not _is_plain_text(node.schema.items, value)
 		child := {"schema": node.schema.items, "value": value, "name": text.join([node.name, "[]"])}
 	],
 ) if {
 	nodes != []
 }
+
+# Most values are texts of which no more is asked: they need no node.
+_is_plain_text({"type": "string"}, value) if is_string(value)
+
+# What stands deeper than the gate looks is not checked, so it is refused, plain or not.
+_too_deep(nodes) := array.concat(
+	[_refused(key, value) |
+		some node in nodes
+		is_object(node.value)
+		some key, _ in node.schema.properties
+		value := node.value[key]
+	],
+	[_refused(text.join([node.name, "[]"]), value) |
+		some node in nodes
+		is_array(node.value)
+		"items" in object.keys(node.schema)
+		some value in node.value
+	],
+)
+
+_refused(name, value) := {"schema": {"depth": "at most four levels"}, "value": value, "name": name}
 
 _detail("required", rule, value) := text.join([" (missing: ", text.list(missing), ")"]) if {
 	missing := {key | some key in rule} - object.keys(value)

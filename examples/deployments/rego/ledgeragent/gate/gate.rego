@@ -35,7 +35,7 @@ decide(domain, declared, predicates) := {
 	"request": request.id,
 	"verdict": _verdict(findings),
 	"findings": findings,
-	"predicates": sort([id | some id in judged]),
+	"predicates": sort(judged),
 	"overrides": overrides.shown(domain, declared, judged),
 	"obligations": _obligations(findings, predicates),
 	"policy": policy.shown(domain, declared),
@@ -43,9 +43,10 @@ decide(domain, declared, predicates) := {
 	gate_findings := _gate_findings(domain, declared, predicates)
 	judged := _judged(gate_findings, predicates)
 	own := {_lifted(finding, predicate) |
-		some id in judged
-		predicates[id] != []
-		some predicate in _failing(predicates[id])
+		some id, found in predicates
+		found != []
+		id in judged
+		some predicate in _failing(found)
 		finding := _finding(domain, declared, id, predicate)
 	}
 	findings := _sorted(_with_loop(gate_findings | own))
