@@ -328,6 +328,8 @@ class _Answer:
                 raise _Unclear
             searched = max(0, len(self._buffer) - len(end) + 1)
             self._more()
+        if at > most:
+            raise _Unclear
         found = self._take(at)
         self._take(len(end))
         return found
