@@ -1,6 +1,6 @@
 """The write that peers are asked about, and the facts it is judged by: the same for everybody.
 
-The reads are those of latency.py. A case is a session of ours that has made them, some changed, and what a peer is
+The reads are those of decision_world.py. A case is a session of ours that has made them, some changed, and what a peer is
 given instead: every fact as it was read, the writes of the session, and the reads.
 """
 
@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from latency import CALL, SIZES, records
+from decision_world import WRITE, records
 from ledgeragent.domain import Domain
 from ledgeragent.engine import open_engine
 from ledgeragent.errors import LedgerAgentError
 from ledgeragent.gate import Gate
 from ledgeragent.session import Call, Session
 
+SIZES: Final = (5, 50, 500)
 MIDDLE: Final = 50
 """The ledger size at which verdicts are compared."""
 
@@ -35,7 +36,7 @@ def as_is(_tool: str, _arguments: JSON, content: Any) -> Any:
 
 
 def session_of(gate: Gate, size: int, change: Change = as_is) -> Session:
-    """A session that has made the reads of latency.py, changed as told."""
+    """A session that has made the reads of decision_world.py, changed as told."""
     session = Session(gate, now=gate.domain.file.now)
     for tool, arguments, content in reads_of(size, change):
         observation = session.observe(session.issue(tool, arguments).call_id, content)
@@ -103,4 +104,4 @@ def state_of(session: Session, size: int, change: Change = as_is, history: Seque
     if session.principal is not None:
         known["principal"] = session.principal.model_dump()
     state = {"ledger": session.ledger.tree(), "history": list(history), "session": known}
-    return session, {"tool": CALL.tool, "arguments": CALL.arguments, "state": state, "reads": reads}
+    return session, {"tool": WRITE.tool, "arguments": WRITE.arguments, "state": state, "reads": reads}

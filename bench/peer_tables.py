@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from latency import SIZES
-from peer_cases import JSON, MIDDLE
+from peer_cases import JSON, MIDDLE, SIZES
 from peer_set_up import NAMES, PEERS, NotMeasured
 
 OURS: Final = {"server": "opa", "process": "opa", "in process": "embedded"}

@@ -2,7 +2,7 @@
 
     python bench/peers.py [--peer NAME]... [--rounds N] [--json FILE] [--offline]
 
-The write is the one of latency.py: nine rules, ledgers of 5, 50 and 500 records. Each peer is installed from its
+The write is the one of decision_world.py: nine rules, ledgers of 5, 50 and 500 records. Each peer is installed from its
 registry into an environment of its own below the cache folder, gets the facts the way its own documentation passes
 state, and asks the pinned OPA where it uses one: once with *our* rules, the very Rego of ours, and once with *plain*
 rules, which refuse the same calls in as few lines as they can and say nothing of what would settle them. Before
@@ -22,20 +22,21 @@ import os
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from latency import CALL, SIZES, Bench
+from decision_world import WRITE, Desk, allowed
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine, find_opa, open_engine
 from ledgeragent.engine.local import opa_version
 from ledgeragent.gate import Gate
 from ledgeragent.session import Review
-from peer_cases import JSON, MIDDLE, cases, write_cases
+from peer_cases import JSON, MIDDLE, SIZES, cases, write_cases
 from peer_set_up import (
     NAMES,
     RULES,
@@ -108,13 +109,21 @@ def ours(engine: Engine, kind: str) -> list[Asked]:
     gate.prove()
     review = Row("ledgeragent", f"`review`, {engine.name}", kind)
     for name, (session, _) in cases(gate).items():
-        review.verdicts.setdefault(name.partition("@")[0], told(session.review([CALL])[0]))
+        review.verdicts.setdefault(name.partition("@")[0], told(session.review([WRITE])[0]))
     alone = Row("ledgeragent", f"the engine alone, {engine.name}", kind)
-    timed = {size: Bench(gate, size).timed() for size in SIZES}
+    desks = {size: Desk(gate, size) for size in SIZES}
     return [
-        (review, lambda size: timed[size]["slice", "review"]()),
-        (alone, lambda size: timed[size]["slice", "evaluate"]()),
+        (review, lambda size: desks[size].review()),
+        (alone, lambda size: _evaluated(engine, desks[size].document)),
     ]
+
+
+def _evaluated(engine: Engine, document: Mapping[str, Any]) -> float:
+    started = time.perf_counter()
+    decision = engine.evaluate("retail", "decision", document)
+    elapsed = time.perf_counter() - started
+    allowed(decision["verdict"])
+    return elapsed * 1000
 
 
 def told(review: Review) -> str:

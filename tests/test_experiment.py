@@ -13,7 +13,7 @@ import pytest
 
 from ledgeragent import Domain, Gate, Generation, ProposedCall, open_engine
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
 
 import experiment
 from experiment import ARMS, TASKS, Customer, Task

@@ -14,19 +14,20 @@ import pytest
 from ledgeragent.gate import Gate
 from ledgeragent.session import Call
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
 
 import peer_cases
 import peer_set_up
 import peer_tables
 import peers
-from latency import CALL, SIZES
+from decision_world import WRITE
+from peer_cases import SIZES
 from peer_set_up import NAMES, RULES
 from peer_tables import Row
 
 pytest_plugins = ("support.fixtures",)
 HEAD = "package rules\n\nimport rego.v1\n\narguments := input.arguments\n\nstate := input.state\n"
-MODIFIED = {"tool": CALL.tool, "arguments": CALL.arguments, "outcome": "executed"}
+MODIFIED = {"tool": WRITE.tool, "arguments": WRITE.arguments, "outcome": "executed"}
 Change = Callable[[str, dict[str, Any], Any], Any]
 
 
@@ -125,11 +126,11 @@ def body(rules: str) -> str:
 @pytest.mark.parametrize("name", CASES)
 def test_plain_rules_break_where_ours_do(name: str, gate: Gate, opa_binary: Path, tmp_path: Path) -> None:
     changed, change, history, violated = CASES[name]
-    call = Call(CALL.tool, {**CALL.arguments, **changed})
+    call = Call(WRITE.tool, {**WRITE.arguments, **changed})
     session = peer_cases.session_of(gate, 5, change)
     _, case = peer_cases.state_of(session, 5, change, history)
     for _ in history:
-        [first] = session.review([CALL])
+        [first] = session.review([WRITE])
         assert first.ticket is not None
         session.execute(first.ticket, lambda *_: "done")
     [review] = session.review([call])
@@ -147,7 +148,7 @@ def test_our_rules_asked_with_whole_facts_say_what_the_gate_says(gate: Gate, opa
     said = {}
     for name, (session, case) in peer_cases.cases(gate).items():
         answer = asked(opa_binary, HEAD + body("ours"), case, tmp_path, peer_set_up.REGO)
-        said[name] = (session.review([CALL])[0].verdict, answer["judged"]["verdict"])
+        said[name] = (session.review([WRITE])[0].verdict, answer["judged"]["verdict"])
     assert said == {
         "allowed@5": ("allow", "allow"),
         "allowed@50": ("allow", "allow"),
