@@ -1,7 +1,7 @@
 """The write that peers are asked about, and the facts it is judged by: the same for everybody.
 
-The reads are those of decision_world.py. A case is a session of ours that has made them, some changed, and what a peer is
-given instead: every fact as it was read, the writes of the session, and the reads.
+The reads are those of decision_world.py. A case is a session of ours that has made them, some changed, and what a peer
+is given instead: every fact as it was read, the writes of the session, and the reads.
 """
 
 from __future__ import annotations
