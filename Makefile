@@ -54,7 +54,7 @@ faults: $(VENV)/test-ready ## break everything on the way to a decision, on real
 campaign: $(VENV)/test-ready ## judge 100,000 generated and mutated inputs and answers (half an hour)
 	@LEDGERAGENT_CAMPAIGN=100000 $(BIN)/python -m pytest -q tests/test_campaign.py
 
-bench: $(VENV)/demo-ready ## print what a decision costs per engine and ledger size, beside its baselines (ten minutes)
+bench: $(VENV)/demo-ready ## print what a decision costs per engine and ledger size, beside its baselines (three minutes)
 	@$(WITH_OPA) $(BIN)/python bench/decisions.py $(BENCH_ARGS)
 
 peers: $(VENV)/demo-ready ## time other policy layers on the same rules and facts (first: four environments to install)

@@ -10,7 +10,7 @@ from typing import Any, Final
 WIDTH: Final = 760
 HEIGHT: Final = 420
 LEFT, RIGHT, TOP, BOTTOM = 60, 230, 40, 50
-COLOURS: Final = ("#1b6ca8", "#2a9d8f", "#e9a23b", "#b23a48", "#6c757d", "#343a40")
+COLOURS: Final = ("#1b6ca8", "#2a9d8f", "#e9a23b", "#b23a48", "#6c757d", "#343a40", "#8d5a97")
 
 
 def plot(document: Mapping[str, Any]) -> str:

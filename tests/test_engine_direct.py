@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -168,6 +169,17 @@ def test_another_client_is_bad_input() -> None:
     other: Any = "curl"
     with pytest.raises(BadInput, match="direct or opa-python-client"):
         OpaServer("http://127.0.0.1:8181", client=other)
+
+
+def test_a_process_that_was_forked_does_not_ask_over_its_parents_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted(says(http_answer(OK))) as server, OpaServer(server.url) as engine:
+        assert engine.evaluate("retail", "decision", {}) == 1
+        monkeypatch.setattr(
+            "ledgeragent.engine.direct._readable", lambda _: False
+        )  # the parent's connection looks as good as any
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        assert engine.evaluate("retail", "decision", {}) == 1
+    assert len(server.requests) == 2
 
 
 def test_idle_connections_are_closed_with_the_client() -> None:

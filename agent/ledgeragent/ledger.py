@@ -134,6 +134,7 @@ class Ledger:
     _marks: dict[Pattern, list[_Mark]] = field(default_factory=dict)
     _wide_marks: dict[str, list[_Mark]] = field(default_factory=dict)
     _marks_by_write: dict[int, list[_Mark]] = field(default_factory=dict)
+    # By path: the text that its record adds to the digest.
     _buckets: list[dict[Path, str]] = field(default_factory=lambda: [{} for _ in range(_BUCKETS)])
     _bucket_digests: list[bytes] = field(default_factory=lambda: [b""] * _BUCKETS)
     _changed: dict[Path, int] = field(default_factory=dict)
@@ -319,17 +320,17 @@ class Ledger:
         if isinstance(content, str) and isinstance(read, dict | list):
             parsed = {"json": read, "list": read} if isinstance(read, list) else {"json": read}
         for rule in tool.facts:
-            place = _place_name(rule, arguments)
             if rule.unless_seen is not None and not proves:
                 names = ", ".join(rule.unless_seen)
-                problems.append(NotAFact(place, f"proves nothing: {names} had already been seen in a tool return"))
+                why = f"proves nothing: {names} had already been seen in a tool return"
+                problems.append(NotAFact(_place_name(rule, arguments), why))
                 continue
             try:
                 paths += self._store_all(
                     self._facts(rule, arguments, content, principal, parsed), rule.mode, provenance
                 )
             except (BadInput, LedgerError) as problem:
-                problems.append(NotAFact(place, str(problem)))
+                problems.append(NotAFact(_place_name(rule, arguments), str(problem)))
         return Absorbed(tuple(paths), tuple(problems))
 
     def _facts(
@@ -426,9 +427,15 @@ class Ledger:
             scope: the call's arguments and the principal; what cannot be filled in counts as every key.
         """
         looking = Scope(scope.values, scope.principal, self.lookup)
+        waiting: list[Pattern] = []
         for template in templates:
+            if template.looks:  # what is stale by now must not be found
+                self._refresh_matching(waiting)
+                waiting = []
             for pattern in template.fill_widely(looking):
-                self._add_mark(_Mark(write, pattern))
+                self._set(_Mark(write, pattern))
+                waiting.append(pattern)
+        self._refresh_matching(waiting)
 
     def settle(self, write: int, event: int) -> None:
         """The outcome of a write is known: reads issued after this event give fresh facts again."""
@@ -441,16 +448,18 @@ class Ledger:
         for mark in undone:
             marks = self._marks_like(mark)
             marks[:] = [one for one in marks if one.write != write]
-        for pattern in {mark.pattern for mark in undone}:
-            self._refresh_matching(pattern)
+        self._refresh_matching([mark.pattern for mark in undone])
 
     def _marks_of(self, write: int) -> list[_Mark]:
         return self._marks_by_write.get(write, [])
 
     def _add_mark(self, mark: _Mark) -> None:
+        self._set(mark)
+        self._refresh_matching([mark.pattern])
+
+    def _set(self, mark: _Mark) -> None:
         self._marks_by_write.setdefault(mark.write, []).append(mark)
         self._marks_like(mark).append(mark)
-        self._refresh_matching(mark.pattern)
 
     def _marks_like(self, mark: _Mark) -> list[_Mark]:
         """The marks of the same record, or of the same table where a mark concerns several records."""
@@ -459,9 +468,11 @@ class Ledger:
             return self._wide_marks.setdefault(str(mark.pattern[0]), [])
         return self._marks.setdefault(record, [])
 
-    def _refresh_matching(self, pattern: Pattern) -> None:
-        depth = self.domain.schema.depths[str(pattern[0])]
-        for path in self._keys_at_hand(pattern[:depth]):
+    def _refresh_matching(self, patterns: Iterable[Pattern]) -> None:
+        """Every record that one of the patterns concerns, once."""
+        depths = self.domain.schema.depths
+        of_records = dict.fromkeys(pattern[: depths[str(pattern[0])]] for pattern in patterns)
+        for path in dict.fromkeys(path for one in of_records for path in self._keys_at_hand(one)):
             record = self._record(path)
             if record is not None:
                 self._refresh(path, record)
@@ -499,8 +510,8 @@ class Ledger:
         leaf = digest([list(path), record.digest, [list(one) for one in record.stale]])
         at = hashlib.sha256("\0".join(path).encode("utf-8")).digest()[0] % _BUCKETS
         bucket = self._buckets[at]
-        bucket[path] = leaf
-        whole = "".join(f"{canonical(list(key))}{bucket[key]}" for key in sorted(bucket))
+        bucket[path] = f"{canonical(list(path))}{leaf}"
+        whole = "".join(bucket[key] for key in sorted(bucket))
         self._bucket_digests[at] = hashlib.sha256(whole.encode("ascii")).digest()
 
     # JSON -------------------------------------------------------------------------------------------------------

@@ -284,6 +284,8 @@ class PathTemplate:
     keys: tuple[Template | _Any, ...]
     absent: bool = False
     """Whether the last key was `?`: whatever is not there."""
+    looks: bool = False
+    """Whether a key is looked up in the ledger."""
 
     @classmethod
     def parse(cls, source: Sequence[str]) -> PathTemplate:
@@ -300,7 +302,9 @@ class PathTemplate:
             raise BadInput("a path template needs at least one key")
         if "?" in source[:-1]:
             raise BadInput(f"path template {dotted(source)!r} has a '?' that is not its last key")
-        return cls(tuple(ANY if key == "*" else Template.parse(key) for key in source), source[-1] == "?")
+        keys = tuple(ANY if key == "*" else Template.parse(key) for key in source)
+        looks = any("ledger" in key.roots() for key in keys if isinstance(key, Template))
+        return cls(keys, source[-1] == "?", looks)
 
     def fill(self, scope: Scope) -> list[Pattern]:
         """Every pattern the template takes in this scope, `*` kept as `ANY`; only texts can be keys."""

@@ -887,6 +887,8 @@ class Session:
         return Scope({"arguments": arguments if isinstance(arguments, Mapping) else {}}, self._principal_id())
 
     def _rejections(self, tool: str, arguments: Any) -> int:
+        if not self._state.rejected:
+            return 0
         held = self._state.rejected.get(digest([tool, arguments]))
         return held.count if held is not None and held.ledger == self.ledger.digest else 0
 

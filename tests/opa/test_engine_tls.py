@@ -127,6 +127,29 @@ def test_a_client_certificate_is_shown_where_it_is_asked_for(
             ask(mutual_url, ca=certificates["server"][0], cert=cert)
 
 
+def test_a_connection_is_kept_until_a_tls_file_is_replaced(
+    url: str, certificates: dict[str, tuple[Path, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ca = tmp_path / "ca.pem"
+    shutil.copy(certificates["server"][0], ca)
+    connected: list[object] = []
+    connect = socket.socket.connect
+
+    def counted(self: socket.socket, address: Any) -> None:
+        connected.append(address)
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", counted)
+    with OpaServer(url, ca=ca) as engine:
+        for _ in range(3):
+            engine.evaluate("small", "decision", {"say": "hello"})
+        assert len(connected) == 1
+        shutil.copy(certificates["stranger"][0], tmp_path / "other.pem")
+        (tmp_path / "other.pem").replace(ca)
+        with pytest.raises(EngineUnreachable, match="certificate"):
+            engine.evaluate("small", "decision", {"say": "hello"})
+
+
 def test_plain_http_to_a_tls_port_is_an_error(ask: Callable[..., Any], url: str) -> None:
     with pytest.raises(EngineError):
         ask(url.replace("https", "http"))

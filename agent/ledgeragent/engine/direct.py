@@ -10,6 +10,7 @@ connection is not used again. Which URL and which rule is `opa`'s part.
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import socket
@@ -17,7 +18,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -55,10 +56,11 @@ class _Unclear(Exception):
 
 @dataclass(frozen=True)
 class _Kept:
-    """A connection, and the state of the TLS files when it was made."""
+    """A connection, with the state of the TLS files when it was made and the process that made it."""
 
     sock: socket.socket
     files: _Files
+    process: int = field(default_factory=os.getpid)
 
 
 class DirectClient:
@@ -154,9 +156,12 @@ class DirectClient:
             return None
 
     def _idle_one(self, files: _Files) -> _Kept | None:
-        """An idle connection on which nothing has come since: neither its end nor bytes that nobody asked for."""
+        """An idle connection on which nothing has come since: neither its end nor bytes that nobody asked for.
+
+        One that a fork copied is the parent's: both would read each other's answers.
+        """
         while (kept := self._taken()) is not None:
-            if kept.files == files and not _readable(kept.sock):
+            if kept.files == files and kept.process == os.getpid() and not _readable(kept.sock):
                 return kept
             kept.sock.close()
         return None
