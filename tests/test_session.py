@@ -532,6 +532,14 @@ def test_other_arguments_another_tool_or_a_changed_ledger_begin_a_new_count(sess
     assert rejections(session, call, 1) == [0]
 
 
+def test_of_very_many_rejected_calls_the_latest_are_counted(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ledgeragent.session._MAX_REJECTED", 2)
+    for order in ("#W7", "#W8", "#W7", "#W9"):
+        propose(session, cancel(order))
+    assert [rejections(session, cancel(order), 1) for order in ("#W7", "#W9", "#W8")] == [[2], [1], [0]]
+    assert len(session.to_json()["rejected"]) == 2
+
+
 def test_the_same_arguments_in_another_spelling_are_the_same_call(session: Session) -> None:
     call = cancel("#W9")
     propose(session, call)

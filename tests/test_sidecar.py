@@ -563,7 +563,10 @@ def test_the_desk_forgets_what_ended(gate: Gate) -> None:
     with serving(gate, stopped=desks.append, idle_seconds=0.0001) as client:
         for _ in range(3):
             client.open().shown()
+        known = set(desks[0]._lines)
         client.get("/v1/sessions/retail.unknown")
+        client.ask("DELETE", "/v1/sessions/retail.unknown")
+        assert set(desks[0]._lines) == known
         asyncio.run(desks[0].expire())
         assert desks[0]._lines == {}
         assert desks[0]._running == set()

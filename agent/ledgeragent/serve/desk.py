@@ -175,8 +175,12 @@ class Desk:
 
     async def end(self, session_id: str, asked: Asked) -> str:
         """End a session; the answer, as JSON text."""
-        async with _turn_of(self._line(session_id)):
-            await self._counted(lambda: self._kept.end(session_id, asked.version))
+        try:
+            async with _turn_of(self._line(session_id)):
+                await self._counted(lambda: self._kept.end(session_id, asked.version))
+        except SessionLost:
+            self._forget([session_id])
+            raise
         self._forget([session_id])
         return canonical(Closed(session=session_id).model_dump())
 
