@@ -127,7 +127,9 @@ def failing(one: str) -> str:
     Where there is no such predicate it is undefined, and with it what guards the tool: the gate then blocks.
     """
     return (
-        f'failing["{one}"] := [] if {{\n\tdata.ledgeragent.{one}.holds == true\n}} else := [data.ledgeragent.{one}]\n'
+        f'failing["{one}"] := found if {{\n\tfound := [predicate |\n\t\tnot data.ledgeragent.{one}.holds == true\n'
+        f"\t\tpredicate := data.ledgeragent.{one}\n\t]\n"
+        f"\tcount(found) + count([1 | data.ledgeragent.{one}.holds == true]) == 1\n}}\n"
     )
 
 

@@ -124,62 +124,122 @@ guarding["update_reservation_passengers"] := {
 	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
-failing["airline.amounts_add_up"] := [] if {
-	data.ledgeragent.airline.amounts_add_up.holds == true
-} else := [data.ledgeragent.airline.amounts_add_up]
+failing["airline.amounts_add_up"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.amounts_add_up.holds == true
+		predicate := data.ledgeragent.airline.amounts_add_up
+	]
+	count(found) + count([1 | data.ledgeragent.airline.amounts_add_up.holds == true]) == 1
+}
 
-failing["airline.baggage_rules"] := [] if {
-	data.ledgeragent.airline.baggage_rules.holds == true
-} else := [data.ledgeragent.airline.baggage_rules]
+failing["airline.baggage_rules"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.baggage_rules.holds == true
+		predicate := data.ledgeragent.airline.baggage_rules
+	]
+	count(found) + count([1 | data.ledgeragent.airline.baggage_rules.holds == true]) == 1
+}
 
-failing["airline.balance_covers"] := [] if {
-	data.ledgeragent.airline.balance_covers.holds == true
-} else := [data.ledgeragent.airline.balance_covers]
+failing["airline.balance_covers"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.balance_covers.holds == true
+		predicate := data.ledgeragent.airline.balance_covers
+	]
+	count(found) + count([1 | data.ledgeragent.airline.balance_covers.holds == true]) == 1
+}
 
-failing["airline.basic_economy_flights_fixed"] := [] if {
-	data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
-} else := [data.ledgeragent.airline.basic_economy_flights_fixed]
+failing["airline.basic_economy_flights_fixed"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
+		predicate := data.ledgeragent.airline.basic_economy_flights_fixed
+	]
+	count(found) + count([1 | data.ledgeragent.airline.basic_economy_flights_fixed.holds == true]) == 1
+}
 
-failing["airline.cancel_requires_basis"] := [] if {
-	data.ledgeragent.airline.cancel_requires_basis.holds == true
-} else := [data.ledgeragent.airline.cancel_requires_basis]
+failing["airline.cancel_requires_basis"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.cancel_requires_basis.holds == true
+		predicate := data.ledgeragent.airline.cancel_requires_basis
+	]
+	count(found) + count([1 | data.ledgeragent.airline.cancel_requires_basis.holds == true]) == 1
+}
 
-failing["airline.certificate_basis"] := [] if {
-	data.ledgeragent.airline.certificate_basis.holds == true
-} else := [data.ledgeragent.airline.certificate_basis]
+failing["airline.certificate_basis"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.certificate_basis.holds == true
+		predicate := data.ledgeragent.airline.certificate_basis
+	]
+	count(found) + count([1 | data.ledgeragent.airline.certificate_basis.holds == true]) == 1
+}
 
-failing["airline.flight_from_observed_search"] := [] if {
-	data.ledgeragent.airline.flight_from_observed_search.holds == true
-} else := [data.ledgeragent.airline.flight_from_observed_search]
+failing["airline.flight_from_observed_search"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.flight_from_observed_search.holds == true
+		predicate := data.ledgeragent.airline.flight_from_observed_search
+	]
+	count(found) + count([1 | data.ledgeragent.airline.flight_from_observed_search.holds == true]) == 1
+}
 
-failing["airline.itinerary_shape_fixed"] := [] if {
-	data.ledgeragent.airline.itinerary_shape_fixed.holds == true
-} else := [data.ledgeragent.airline.itinerary_shape_fixed]
+failing["airline.itinerary_shape_fixed"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.itinerary_shape_fixed.holds == true
+		predicate := data.ledgeragent.airline.itinerary_shape_fixed
+	]
+	count(found) + count([1 | data.ledgeragent.airline.itinerary_shape_fixed.holds == true]) == 1
+}
 
-failing["airline.no_flown_segment"] := [] if {
-	data.ledgeragent.airline.no_flown_segment.holds == true
-} else := [data.ledgeragent.airline.no_flown_segment]
+failing["airline.no_flown_segment"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.no_flown_segment.holds == true
+		predicate := data.ledgeragent.airline.no_flown_segment
+	]
+	count(found) + count([1 | data.ledgeragent.airline.no_flown_segment.holds == true]) == 1
+}
 
-failing["airline.owner"] := [] if {
-	data.ledgeragent.airline.owner.holds == true
-} else := [data.ledgeragent.airline.owner]
+failing["airline.owner"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.owner.holds == true
+		predicate := data.ledgeragent.airline.owner
+	]
+	count(found) + count([1 | data.ledgeragent.airline.owner.holds == true]) == 1
+}
 
-failing["airline.passenger_count"] := [] if {
-	data.ledgeragent.airline.passenger_count.holds == true
-} else := [data.ledgeragent.airline.passenger_count]
+failing["airline.passenger_count"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.passenger_count.holds == true
+		predicate := data.ledgeragent.airline.passenger_count
+	]
+	count(found) + count([1 | data.ledgeragent.airline.passenger_count.holds == true]) == 1
+}
 
-failing["airline.payment_valid"] := [] if {
-	data.ledgeragent.airline.payment_valid.holds == true
-} else := [data.ledgeragent.airline.payment_valid]
+failing["airline.payment_valid"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.payment_valid.holds == true
+		predicate := data.ledgeragent.airline.payment_valid
+	]
+	count(found) + count([1 | data.ledgeragent.airline.payment_valid.holds == true]) == 1
+}
 
-failing["airline.reservation_active"] := [] if {
-	data.ledgeragent.airline.reservation_active.holds == true
-} else := [data.ledgeragent.airline.reservation_active]
+failing["airline.reservation_active"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.reservation_active.holds == true
+		predicate := data.ledgeragent.airline.reservation_active
+	]
+	count(found) + count([1 | data.ledgeragent.airline.reservation_active.holds == true]) == 1
+}
 
-failing["airline.seats_available"] := [] if {
-	data.ledgeragent.airline.seats_available.holds == true
-} else := [data.ledgeragent.airline.seats_available]
+failing["airline.seats_available"] := found if {
+	found := [predicate |
+		not data.ledgeragent.airline.seats_available.holds == true
+		predicate := data.ledgeragent.airline.seats_available
+	]
+	count(found) + count([1 | data.ledgeragent.airline.seats_available.holds == true]) == 1
+}
 
-failing["common.no_repeat_write"] := [] if {
-	data.ledgeragent.common.no_repeat_write.holds == true
-} else := [data.ledgeragent.common.no_repeat_write]
+failing["common.no_repeat_write"] := found if {
+	found := [predicate |
+		not data.ledgeragent.common.no_repeat_write.holds == true
+		predicate := data.ledgeragent.common.no_repeat_write
+	]
+	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
+}

@@ -135,54 +135,106 @@ guarding["return_delivered_order_items"] := {
 	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
-failing["common.no_repeat_write"] := [] if {
-	data.ledgeragent.common.no_repeat_write.holds == true
-} else := [data.ledgeragent.common.no_repeat_write]
+failing["common.no_repeat_write"] := found if {
+	found := [predicate |
+		not data.ledgeragent.common.no_repeat_write.holds == true
+		predicate := data.ledgeragent.common.no_repeat_write
+	]
+	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
+}
 
-failing["retail.cancel_reason"] := [] if {
-	data.ledgeragent.retail.cancel_reason.holds == true
-} else := [data.ledgeragent.retail.cancel_reason]
+failing["retail.cancel_reason"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.cancel_reason.holds == true
+		predicate := data.ledgeragent.retail.cancel_reason
+	]
+	count(found) + count([1 | data.ledgeragent.retail.cancel_reason.holds == true]) == 1
+}
 
-failing["retail.gift_card_covers"] := [] if {
-	data.ledgeragent.retail.gift_card_covers.holds == true
-} else := [data.ledgeragent.retail.gift_card_covers]
+failing["retail.gift_card_covers"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.gift_card_covers.holds == true
+		predicate := data.ledgeragent.retail.gift_card_covers
+	]
+	count(found) + count([1 | data.ledgeragent.retail.gift_card_covers.holds == true]) == 1
+}
 
-failing["retail.items_in_order"] := [] if {
-	data.ledgeragent.retail.items_in_order.holds == true
-} else := [data.ledgeragent.retail.items_in_order]
+failing["retail.items_in_order"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.items_in_order.holds == true
+		predicate := data.ledgeragent.retail.items_in_order
+	]
+	count(found) + count([1 | data.ledgeragent.retail.items_in_order.holds == true]) == 1
+}
 
-failing["retail.once_per_order"] := [] if {
-	data.ledgeragent.retail.once_per_order.holds == true
-} else := [data.ledgeragent.retail.once_per_order]
+failing["retail.once_per_order"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.once_per_order.holds == true
+		predicate := data.ledgeragent.retail.once_per_order
+	]
+	count(found) + count([1 | data.ledgeragent.retail.once_per_order.holds == true]) == 1
+}
 
-failing["retail.order_delivered"] := [] if {
-	data.ledgeragent.retail.order_delivered.holds == true
-} else := [data.ledgeragent.retail.order_delivered]
+failing["retail.order_delivered"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.order_delivered.holds == true
+		predicate := data.ledgeragent.retail.order_delivered
+	]
+	count(found) + count([1 | data.ledgeragent.retail.order_delivered.holds == true]) == 1
+}
 
-failing["retail.order_owner"] := [] if {
-	data.ledgeragent.retail.order_owner.holds == true
-} else := [data.ledgeragent.retail.order_owner]
+failing["retail.order_owner"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.order_owner.holds == true
+		predicate := data.ledgeragent.retail.order_owner
+	]
+	count(found) + count([1 | data.ledgeragent.retail.order_owner.holds == true]) == 1
+}
 
-failing["retail.order_pending"] := [] if {
-	data.ledgeragent.retail.order_pending.holds == true
-} else := [data.ledgeragent.retail.order_pending]
+failing["retail.order_pending"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.order_pending.holds == true
+		predicate := data.ledgeragent.retail.order_pending
+	]
+	count(found) + count([1 | data.ledgeragent.retail.order_pending.holds == true]) == 1
+}
 
-failing["retail.payment_change_single"] := [] if {
-	data.ledgeragent.retail.payment_change_single.holds == true
-} else := [data.ledgeragent.retail.payment_change_single]
+failing["retail.payment_change_single"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.payment_change_single.holds == true
+		predicate := data.ledgeragent.retail.payment_change_single
+	]
+	count(found) + count([1 | data.ledgeragent.retail.payment_change_single.holds == true]) == 1
+}
 
-failing["retail.payment_on_profile"] := [] if {
-	data.ledgeragent.retail.payment_on_profile.holds == true
-} else := [data.ledgeragent.retail.payment_on_profile]
+failing["retail.payment_on_profile"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.payment_on_profile.holds == true
+		predicate := data.ledgeragent.retail.payment_on_profile
+	]
+	count(found) + count([1 | data.ledgeragent.retail.payment_on_profile.holds == true]) == 1
+}
 
-failing["retail.refund_payment_in_order_history"] := [] if {
-	data.ledgeragent.retail.refund_payment_in_order_history.holds == true
-} else := [data.ledgeragent.retail.refund_payment_in_order_history]
+failing["retail.refund_payment_in_order_history"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.refund_payment_in_order_history.holds == true
+		predicate := data.ledgeragent.retail.refund_payment_in_order_history
+	]
+	count(found) + count([1 | data.ledgeragent.retail.refund_payment_in_order_history.holds == true]) == 1
+}
 
-failing["retail.replacement_grounded"] := [] if {
-	data.ledgeragent.retail.replacement_grounded.holds == true
-} else := [data.ledgeragent.retail.replacement_grounded]
+failing["retail.replacement_grounded"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.replacement_grounded.holds == true
+		predicate := data.ledgeragent.retail.replacement_grounded
+	]
+	count(found) + count([1 | data.ledgeragent.retail.replacement_grounded.holds == true]) == 1
+}
 
-failing["retail.user_authenticated"] := [] if {
-	data.ledgeragent.retail.user_authenticated.holds == true
-} else := [data.ledgeragent.retail.user_authenticated]
+failing["retail.user_authenticated"] := found if {
+	found := [predicate |
+		not data.ledgeragent.retail.user_authenticated.holds == true
+		predicate := data.ledgeragent.retail.user_authenticated
+	]
+	count(found) + count([1 | data.ledgeragent.retail.user_authenticated.holds == true]) == 1
+}

@@ -110,38 +110,74 @@ guarding["suspend_line"] := {
 	"telecom.owner": failing["telecom.owner"],
 }
 
-failing["common.no_repeat_write"] := [] if {
-	data.ledgeragent.common.no_repeat_write.holds == true
-} else := [data.ledgeragent.common.no_repeat_write]
+failing["common.no_repeat_write"] := found if {
+	found := [predicate |
+		not data.ledgeragent.common.no_repeat_write.holds == true
+		predicate := data.ledgeragent.common.no_repeat_write
+	]
+	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
+}
 
-failing["telecom.bill_overdue"] := [] if {
-	data.ledgeragent.telecom.bill_overdue.holds == true
-} else := [data.ledgeragent.telecom.bill_overdue]
+failing["telecom.bill_overdue"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.bill_overdue.holds == true
+		predicate := data.ledgeragent.telecom.bill_overdue
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.bill_overdue.holds == true]) == 1
+}
 
-failing["telecom.line_of_the_phone"] := [] if {
-	data.ledgeragent.telecom.line_of_the_phone.holds == true
-} else := [data.ledgeragent.telecom.line_of_the_phone]
+failing["telecom.line_of_the_phone"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.line_of_the_phone.holds == true
+		predicate := data.ledgeragent.telecom.line_of_the_phone
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.line_of_the_phone.holds == true]) == 1
+}
 
-failing["telecom.line_resumable"] := [] if {
-	data.ledgeragent.telecom.line_resumable.holds == true
-} else := [data.ledgeragent.telecom.line_resumable]
+failing["telecom.line_resumable"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.line_resumable.holds == true
+		predicate := data.ledgeragent.telecom.line_resumable
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.line_resumable.holds == true]) == 1
+}
 
-failing["telecom.owner"] := [] if {
-	data.ledgeragent.telecom.owner.holds == true
-} else := [data.ledgeragent.telecom.owner]
+failing["telecom.owner"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.owner.holds == true
+		predicate := data.ledgeragent.telecom.owner
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.owner.holds == true]) == 1
+}
 
-failing["telecom.refuel_limit"] := [] if {
-	data.ledgeragent.telecom.refuel_limit.holds == true
-} else := [data.ledgeragent.telecom.refuel_limit]
+failing["telecom.refuel_limit"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.refuel_limit.holds == true
+		predicate := data.ledgeragent.telecom.refuel_limit
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.refuel_limit.holds == true]) == 1
+}
 
-failing["telecom.resume_bills_settled"] := [] if {
-	data.ledgeragent.telecom.resume_bills_settled.holds == true
-} else := [data.ledgeragent.telecom.resume_bills_settled]
+failing["telecom.resume_bills_settled"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.resume_bills_settled.holds == true
+		predicate := data.ledgeragent.telecom.resume_bills_settled
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.resume_bills_settled.holds == true]) == 1
+}
 
-failing["telecom.resume_contract_active"] := [] if {
-	data.ledgeragent.telecom.resume_contract_active.holds == true
-} else := [data.ledgeragent.telecom.resume_contract_active]
+failing["telecom.resume_contract_active"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.resume_contract_active.holds == true
+		predicate := data.ledgeragent.telecom.resume_contract_active
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.resume_contract_active.holds == true]) == 1
+}
 
-failing["telecom.single_pending_request"] := [] if {
-	data.ledgeragent.telecom.single_pending_request.holds == true
-} else := [data.ledgeragent.telecom.single_pending_request]
+failing["telecom.single_pending_request"] := found if {
+	found := [predicate |
+		not data.ledgeragent.telecom.single_pending_request.holds == true
+		predicate := data.ledgeragent.telecom.single_pending_request
+	]
+	count(found) + count([1 | data.ledgeragent.telecom.single_pending_request.holds == true]) == 1
+}
