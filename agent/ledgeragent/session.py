@@ -64,14 +64,10 @@ answer to a reported outcome leave the session. What it raises keeps them in and
 
 _MAX_SEEN: Final = 500_000
 _MAX_REMEMBERED: Final = 1_000_000
-<<<<<<< HEAD
 MAX_GRANTS: Final = 20
 """Most grants with one review."""
-=======
-_MAX_GRANTS: Final = 20
 _MAX_REJECTED: Final = 1000
 """Of so many rejected calls it is counted how often they came: new ones for ever do not fill the memory."""
->>>>>>> d6e435e (Sessions and the sidecar's desk do not grow with calls that are rejected for ever, or with sessions that never were)
 _log = logging.getLogger(__name__)
 _WORD: Final = re.compile(r"[\w@.+'-]+")
 

@@ -13,9 +13,10 @@ import data.ledgeragent.gate.text
 problems(schema, value) := {problem |
 	some level in _levels(schema, value)
 	some node in level
+	given := node.value
 	some keyword, rule in node.schema
-	not _fits(keyword, rule, node.value)
-	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, node.value)])
+	not _fits(keyword, rule, given)
+	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, given)])
 }
 
 _levels(schema, value) := [top, first, second, third, fourth, _too_deep(fourth)] if {
@@ -40,9 +41,10 @@ _below(nodes) := array.concat(
 	[child |
 		some node in nodes
 		is_array(node.value)
+		schema := node.schema.items
 		some value in node.value
-		not _is_plain_text(node.schema.items, value)
-		child := {"schema": node.schema.items, "value": value, "name": text.join([node.name, "[]"])}
+		not _is_plain_text(schema, value)
+		child := {"schema": schema, "value": value, "name": text.join([node.name, "[]"])}
 	],
 ) if {
 	nodes != []

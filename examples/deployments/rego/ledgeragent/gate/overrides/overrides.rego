@@ -37,9 +37,9 @@ setting(domain, key, own) := entry.value if {
 
 # METADATA
 # title: The entries that concern these predicates, and all settings, sorted
-shown(domain, _, _) := [] if not data.ledgeragent_overrides[domain]
-
-shown(domain, declared, ids) := array.concat(
+shown(domain, declared, ids) := [] if {
+	not _has_any(domain)
+} else := array.concat(
 	[_row(id, entry, applied) |
 		some id in sort(ids)
 		entry := _entry(domain, id)
@@ -50,9 +50,9 @@ shown(domain, declared, ids) := array.concat(
 		entry := _settings(domain)[key]
 		applied := _setting_applied(domain, key, entry)
 	],
-) if {
-	data.ledgeragent_overrides[domain]
-}
+)
+
+_has_any(domain) if data.ledgeragent_overrides[domain]
 
 _row(target, entry, applied) := {
 	"target": target,
