@@ -8,7 +8,7 @@ drops the oldest records from the view (it names them), never from the gate.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,8 @@ _TAIL: Final = "</ledger>"
 _MAX_NAMED: Final = 20
 _MAX_UNUSABLE: Final = 8
 _MAX_REASON: Final = 200
+_PIECE: Final = 128
+"""Most lines that are joined anew for one that changed."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,7 @@ class LedgerView:
         self._ledger = ledger
         self._max_bytes = max_bytes
         self._change = 0
-        self._paths: list[Path] = []
-        self._lines: list[str] = []
+        self._lines = _Lines()
         self._sizes: dict[Path, int] = {}
         self._text: dict[Path, str] = {}
         self._shown = _Ages()
@@ -85,14 +86,15 @@ class LedgerView:
         for path in changed:
             self._take(path)
         self._fit()
-        parts = [_HEAD, *(self._lines or ([] if self._omitted else [_EMPTY]))]
+        shown = self._lines.joined()
+        parts = [_HEAD, *(shown or ([] if self._omitted else [_EMPTY]))]
         parts += [_unusable(place, reason) for place, reason in self._unusable.items()]
         if self._omitted:
             parts.append(self._omission())
         parts.append(_TAIL)
-        apart = len(self._lines)  # their bytes are known; the rest is short
-        size = self._bytes + sum(len(part.encode("utf-8")) + 1 for part in (parts[0], *parts[1 + apart :])) - 1
-        return Rendered("\n".join(parts), size, apart, len(self._omitted))
+        rest = (parts[0], *parts[1 + len(shown) :])  # what is shown has its bytes counted already
+        size = self._bytes + sum(len(part.encode("utf-8")) + 1 for part in rest) - 1
+        return Rendered("\n".join(parts), size, len(self._lines), len(self._omitted))
 
     def _take(self, path: Path) -> None:
         """A record is new, read again, or changed its staleness."""
@@ -116,15 +118,12 @@ class LedgerView:
             del self._sizes[path]
 
     def _show(self, path: Path, issued: int) -> None:
-        at = bisect_left(self._paths, path)
-        self._paths.insert(at, path)
-        self._lines.insert(at, self._text[path])
+        self._lines.put(path, self._text[path])
         self._shown.add(issued, path)
         self._bytes += self._sizes[path]
 
     def _hide(self, path: Path) -> None:
-        at = bisect_left(self._paths, path)
-        del self._paths[at], self._lines[at]
+        self._lines.drop(path)
         self._bytes -= self._sizes[path]
 
     def _fit(self) -> None:
@@ -146,6 +145,67 @@ class LedgerView:
         more = len(self._omitted) - len(names)
         rest = f" and {more} older ones" if more else ""
         return f"Left out for length, read again to see them: {', '.join(names)}{rest}"
+
+
+@dataclass
+class _Piece:
+    paths: list[Path]
+    lines: list[str]
+    text: str | None = None
+
+
+class _Lines:
+    """Lines by path, sorted and joined in pieces: where one changed, its piece is joined again and no other."""
+
+    def __init__(self) -> None:
+        self._pieces: list[_Piece] = []
+        self._firsts: list[Path] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, path: Path, line: str) -> None:
+        """Add a line under a path that has none."""
+        self._count += 1
+        if not self._pieces:
+            self._begin(0, [path], [line])
+            return
+        at = max(bisect_right(self._firsts, path) - 1, 0)
+        piece = self._pieces[at]
+        place = bisect_left(piece.paths, path)
+        piece.paths.insert(place, path)
+        piece.lines.insert(place, line)
+        piece.text = None
+        self._firsts[at] = piece.paths[0]
+        if len(piece.lines) > _PIECE:
+            half = _PIECE // 2
+            self._begin(at + 1, piece.paths[half:], piece.lines[half:])
+            del piece.paths[half:], piece.lines[half:]
+
+    def drop(self, path: Path) -> None:
+        """Remove the line of a path that has one."""
+        at = bisect_right(self._firsts, path) - 1
+        piece = self._pieces[at]
+        place = bisect_left(piece.paths, path)
+        del piece.paths[place], piece.lines[place]
+        piece.text = None
+        self._count -= 1
+        if piece.paths:
+            self._firsts[at] = piece.paths[0]
+        else:
+            del self._pieces[at], self._firsts[at]
+
+    def joined(self) -> list[str]:
+        """The pieces' texts, in order."""
+        for piece in self._pieces:
+            if piece.text is None:
+                piece.text = "\n".join(piece.lines)
+        return [piece.text or "" for piece in self._pieces]
+
+    def _begin(self, at: int, paths: list[Path], lines: list[str]) -> None:
+        self._pieces.insert(at, _Piece(paths, lines))
+        self._firsts.insert(at, paths[0])
 
 
 class _Ages:
