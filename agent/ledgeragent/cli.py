@@ -60,24 +60,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(cli_domain.app, name="domain")
-app.add_typer(cli_bundle.app, name="bundle")
-app.add_typer(cli_records.app, name="records")
-app.add_typer(cli_tau2.app, name="tau2")
-app.command(name="passk", epilog=example("ledgeragent passk retail-fc.jsonl retail-both.jsonl"))(cli_tau2.passk_command)
-app.command(epilog=example("ledgeragent backtest --records records.jsonl --policies rego --against git:main"))(
-    cli_backtest.backtest
-)
-app.command(epilog="Example: [bold]ledgeragent rollout records.jsonl[/bold]")(cli_rollout.rollout)
-app.command(name="explain", epilog=example("ledgeragent explain 5571cc39 --records records.jsonl"))(
-    cli_why.explain_command
-)
-app.command(name="fixture", epilog=example("ledgeragent fixture 5571cc39 --records records.jsonl -o incidents"))(
-    cli_why.fixture_command
-)
-app.command(name="coverage", epilog=example("ledgeragent coverage examples/conversations/retail.jsonl"))(
-    cli_why.coverage_command
-)
+JUDGE: Final = "Judge calls"
+WORK: Final = "Work with what was judged"
+WRITE: Final = "Write rules"
+RUN: Final = "Run it"
+MEASURE: Final = "Measure an agent"
+app.add_typer(cli_domain.app, name="domain", rich_help_panel=WRITE)
+app.add_typer(cli_bundle.app, name="bundle", rich_help_panel=RUN)
+app.add_typer(cli_records.app, name="records", rich_help_panel=WORK)
+app.add_typer(cli_tau2.app, name="tau2", rich_help_panel=MEASURE)
+app.command(
+    rich_help_panel=WORK,
+    epilog=example("ledgeragent backtest --records records.jsonl --policies rego --against git:main"),
+)(cli_backtest.backtest)
+app.command(rich_help_panel=RUN, epilog="Example: [bold]ledgeragent rollout records.jsonl[/bold]")(cli_rollout.rollout)
+app.command(
+    name="explain", rich_help_panel=WORK, epilog=example("ledgeragent explain 5571cc39 --records records.jsonl")
+)(cli_why.explain_command)
+app.command(
+    name="fixture",
+    rich_help_panel=WORK,
+    epilog=example("ledgeragent fixture 5571cc39 --records records.jsonl -o incidents"),
+)(cli_why.fixture_command)
+app.command(
+    name="coverage", rich_help_panel=WORK, epilog=example("ledgeragent coverage examples/conversations/retail.jsonl")
+)(cli_why.coverage_command)
 CHECK_STATUS: Final = {"allow": 0, "revise": 10, "block": 20}
 ENGINE_STATUS: Final = 30
 _CHUNK: Final = 8
@@ -94,7 +101,9 @@ def _options(
         raise typer.Exit
 
 
-@app.command(epilog=example("ledgeragent replay talks.jsonl.gz --format jsonl --out verdicts.jsonl"))
+@app.command(
+    rich_help_panel=JUDGE, epilog=example("ledgeragent replay talks.jsonl.gz --format jsonl --out verdicts.jsonl")
+)
 def replay(
     files: Annotated[list[str], typer.Argument(help="JSONL files of conversations, .gz too; - for stdin.")],
     domain: Annotated[str | None, typer.Option(help="Domain of conversations that name none.")] = None,
@@ -230,7 +239,7 @@ def _write_row(row: dict[str, Any], format_: str, target: IO[str]) -> None:
     target.write(f"{row['conversation']}  {row['index']}  {row['tool']}  {row['verdict']}  {what}".rstrip() + "\n")
 
 
-@app.command(epilog=example("ledgeragent check --engine embedded < gate-input.json"))
+@app.command(rich_help_panel=JUDGE, epilog=example("ledgeragent check --engine embedded < gate-input.json"))
 def check(
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
@@ -261,7 +270,7 @@ def check(
     raise typer.Exit(CHECK_STATUS[judged.verdict])
 
 
-@app.command(epilog=example("ledgeragent demo"))
+@app.command(rich_help_panel=JUDGE, epilog=example("ledgeragent demo"))
 def demo(
     engine: EngineOption = "embedded",
     files: Annotated[list[Path] | None, typer.Argument(help="Conversations to show.", show_default="ours")] = None,
@@ -281,14 +290,20 @@ def demo(
         console.print(f"engine: {proved.name}, OPA {proved.version}", markup=False)
 
 
-app.command(epilog=example("ledgeragent chat --domain retail --script examples/chat/retail.jsonl"))(chat)
-app.command(epilog=example("ledgeragent collect --out decisions"))(collect)
-app.command(epilog=example("ledgeragent report talks.jsonl.gz records.jsonl -o report.html"))(report)
-app.command(epilog=example("ledgeragent serve --domain retail --record records.jsonl"))(serve)
-app.command(name="mcp-proxy", epilog=example("ledgeragent mcp-proxy --domain . -- npx some-mcp-server"))(mcp_proxy)
+app.command(
+    rich_help_panel=JUDGE, epilog=example("ledgeragent chat --domain retail --script examples/chat/retail.jsonl")
+)(chat)
+app.command(rich_help_panel=RUN, epilog=example("ledgeragent collect --out decisions"))(collect)
+app.command(rich_help_panel=WORK, epilog=example("ledgeragent report talks.jsonl.gz records.jsonl -o report.html"))(
+    report
+)
+app.command(rich_help_panel=RUN, epilog=example("ledgeragent serve --domain retail --record records.jsonl"))(serve)
+app.command(
+    name="mcp-proxy", rich_help_panel=RUN, epilog=example("ledgeragent mcp-proxy --domain . -- npx some-mcp-server")
+)(mcp_proxy)
 
 
-@app.command(epilog=example("ledgeragent policies --domain retail --format html > retail.html"))
+@app.command(rich_help_panel=WRITE, epilog=example("ledgeragent policies --domain retail --format html > retail.html"))
 def policies(
     domain: Annotated[str | None, typer.Option(help="Only this domain.")] = None,
     format_: Annotated[Literal["text", "json", "md", "html"], typer.Option("--format", help="How to say it.")] = "text",
@@ -319,7 +334,7 @@ def _print_entries(entries: Sequence[Entry]) -> None:
             out.print(Padding(f"[dim]{name}:[/] {escape(said or 'none')}", (0, 0, 0, 4), expand=False))
 
 
-@app.command(epilog=example("ledgeragent doctor --engine http://127.0.0.1:8181"))
+@app.command(rich_help_panel=RUN, epilog=example("ledgeragent doctor --engine http://127.0.0.1:8181"))
 def doctor(
     engine: EngineOption = "auto",
     policies: PoliciesOption = REGO,
@@ -377,6 +392,11 @@ def _try(line: Callable[[bool, str, str], None], what: str, ask: Callable[[], st
         line(False, what, code + str(error))
         return False
     return True
+
+
+app.command(
+    name="passk", rich_help_panel=MEASURE, epilog=example("ledgeragent passk retail-fc.jsonl retail-both.jsonl")
+)(cli_tau2.passk_command)
 
 
 def main() -> None:
