@@ -327,8 +327,8 @@ def test_what_is_not_known_here_passes_both_ways_with_every_field(gate: Gate) ->
             assert (asked.method, asked.params) == ("vendor/ask", odd)
             await ends.serve(wire.error(asked.id, -32001, "no", {"why": [1]}))
             assert await ends.hear() == wire.error("id-7", -32001, "no", {"why": [1]})
-            await ends.say(JSONRPCNotification(jsonrpc="2.0", method="vendor/told", params=odd))
-            assert await ends.asked() == wire.notification("vendor/told", odd)
+            await ends.say(JSONRPCNotification(jsonrpc="2.0", method="notifications/vendor/told", params=odd))
+            assert await ends.asked() == wire.notification("notifications/vendor/told", odd)
             await ends.serve(JSONRPCRequest(jsonrpc="2.0", id=0, method="vendor/back"))
             assert await ends.hear() == JSONRPCRequest(jsonrpc="2.0", id=0, method="vendor/back")
             await ends.say(wire.result(0, odd))
@@ -343,10 +343,10 @@ def test_an_answer_nobody_asked_for_goes_nowhere(gate: Gate) -> None:
             await ends.begin()
             await ends.say(wire.result(99, {}))  # the server asked nothing
             await ends.serve(wire.result(99, {}))  # nor the client
-            await ends.say(wire.notification("vendor/told", {}))
-            assert await ends.asked() == wire.notification("vendor/told", {})
-            await ends.serve(wire.notification("vendor/told", {}))
-            assert await ends.hear() == wire.notification("vendor/told", {})
+            await ends.say(wire.notification("notifications/vendor/told", {}))
+            assert await ends.asked() == wire.notification("notifications/vendor/told", {})
+            await ends.serve(wire.notification("notifications/vendor/told", {}))
+            assert await ends.hear() == wire.notification("notifications/vendor/told", {})
 
     asyncio.run(work())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -336,7 +337,9 @@ def test_a_redacted_page_has_nothing_that_the_allow_list_does_not_name(records: 
     plain = page_of(tmp_path, RETAIL, records).everything().lower()
     assert [word for word in PERSONAL if word not in plain] == []
     masked = page_of(tmp_path, RETAIL, records, "--redact")
-    assert [word for word in PERSONAL if word in masked.everything().lower()] == []
+    # Ids and stand-ins are drawn at random: what they spell is nobody's.
+    said = re.sub(r"~[a-z2-7]{26}|[0-9a-f]{16,}", "", masked.everything().lower())
+    assert [word for word in PERSONAL if word in said] == []
     assert masked.about["masked"] is True
 
 

@@ -96,10 +96,10 @@ class Rotation:
             _log.error("closed record files of %s are left as they are: %s", self._path.name, error.strerror)
 
     def _trim(self) -> None:
-        if self._max_total_bytes is None:
+        if self._max_total_bytes is None or self._max_bytes is None:
             return
         closed = list(closed_files(self._path).values())
-        total = sum(_size(one) for one in (*closed, self._path))
+        total = sum(map(_size, closed)) + self._max_bytes  # the open file may still grow to that
         for oldest in closed[:-1]:
             if total <= self._max_total_bytes:
                 return

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,8 +42,8 @@ def no_loop_is_left() -> Iterator[None]:
     """litellm has the main thread make an event loop, which nobody closes: the warning would strike a later test."""
     yield
     policy = asyncio.get_event_loop_policy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # there may be none, and asking makes one
+    with warnings.catch_warnings(), suppress(RuntimeError):  # there may be none
+        warnings.simplefilter("ignore", DeprecationWarning)
         policy.get_event_loop().close()
     policy.set_event_loop(None)
 
