@@ -28,8 +28,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from decision_world import WRITE, Desk, allowed
 from ledgeragent.domain import Domain
 from ledgeragent.engine import Engine, find_opa, open_engine
