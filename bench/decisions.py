@@ -479,7 +479,7 @@ def ratios(cells: Cells, per_second: float) -> list[Ratio]:
         at_most(f"render at {many} records : copy, p50", over(f"render, {many}", f"copy of the block, {many}"), 1, 4),
         at_most("embedded : opa, decision, p50", over("decision, embedded", "decision, opa"), 0.5),
         at_most("embedded : no-op module, p50", over("decision, embedded", "no-op, embedded"), 4),
-        at_least(f"whole ledger : slice at {WHOLE} records, opa, p50", whole, 15, 12),
+        at_least(f"whole ledger : slice at {WHOLE} records, opa, p50", whole, 15, 8),
         at_least("writes replayed, a second and core", per_second, 1000, 300),
     ]
 
