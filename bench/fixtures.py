@@ -16,7 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
 
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.domain import Domain
@@ -29,7 +30,7 @@ from ledgeragent.reopen import Reopener
 from support.fixture_check import decided_by, sampled, survivors, test_results
 from support.recorded import write_records
 
-SHARED = Path("/work/shared/data/conversations")
+SHARED = ROOT.parent / "shared" / "data" / "conversations"
 
 
 def main() -> int:
