@@ -16,8 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from ledgeragent.conversation import open_lines, read_conversation
 from ledgeragent.domain import Domain
@@ -30,7 +29,7 @@ from ledgeragent.reopen import Reopener
 from support.fixture_check import decided_by, sampled, survivors, test_results
 from support.recorded import write_records
 
-SHARED = ROOT.parent / "shared" / "data" / "conversations"
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "conversations"
 
 
 def main() -> int:
