@@ -100,6 +100,12 @@ def test_without_a_repository_only_what_is_given_and_shipped_is_known(tmp_path: 
         sources.of_revision("sha256:" + "0" * 64)
 
 
+@pytest.mark.parametrize("revision", ["", "none", "sha256:", "--open-files-in-pager=touch x", "sha256:0123456G"])
+def test_what_is_no_revision_is_looked_for_nowhere(sources: PolicySources, revision: str) -> None:
+    with pytest.raises(BadInput, match="is no revision"):
+        sources.of_revision(revision)
+
+
 def test_a_gate_of_another_revision_is_not_taken(sources: PolicySources) -> None:
     shipped = sources.shipped().revisions()
     with pytest.raises(BadInput, match="together with the gate's"):

@@ -134,6 +134,8 @@ class PolicySources:
         Raises:
             BadInput: when no policies at hand have it.
         """
+        if not _REVISION.match(domain):  # it may come from a record that somebody else wrote
+            raise BadInput(f"{domain[:80]!r} is no revision: they read sha256: and at least eight hexadecimal digits")
         for source in (*among, self.shipped()):
             if _has(source, domain, gate):
                 return source
@@ -183,7 +185,7 @@ class PolicySources:
                     yield commit
 
     def _roots_with(self, commit: str, digest: str) -> bool:
-        return self._git_says("grep", "-q", "-F", digest, commit, "--", ":(top,glob)**/data.json")
+        return self._git_says("grep", "-q", "-F", "-e", digest, commit, "--", ":(top,glob)**/data.json")
 
     def _roots(self, commit: str) -> list[str]:
         """The folders of a commit in which there is a rego/ with the shared gate."""
