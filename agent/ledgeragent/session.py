@@ -802,7 +802,7 @@ class Session:
     def from_json(
         cls,
         document: Mapping[str, Any],
-        gate: Gate | ShadowGate | Rehearsal,
+        gate: Gate | ShadowGate,
         *,
         recorder: Recorder | None = None,
         limits: Limits | None = None,
