@@ -124,12 +124,11 @@ def _guarding(tool: str, ids: Sequence[str]) -> str:
 def failing(one: str) -> str:
     """The rule that asks a predicate, by its id: nothing where it holds, else all of it.
 
-    Where there is no such predicate it is undefined, and with it what guards the tool: the gate then blocks.
+    Where there is no such predicate, there is nothing to say of it either (`[[]]`): the gate then blocks.
     """
     return (
-        f'failing["{one}"] := found if {{\n\tfound := [predicate |\n\t\tnot data.ledgeragent.{one}.holds == true\n'
-        f"\t\tpredicate := data.ledgeragent.{one}\n\t]\n"
-        f"\tcount(found) + count([1 | data.ledgeragent.{one}.holds == true]) == 1\n}}\n"
+        f'failing["{one}"] := [all |\n\tnot data.ledgeragent.{one}.holds == true\n'
+        f"\tall := [predicate | predicate := data.ledgeragent.{one}]\n]\n"
     )
 
 

@@ -21,7 +21,7 @@ from ledgeragent.records import read_records
 OWN: Final[Mapping[str, tuple[str, str]]] = {
     "gate.arguments": ("problems := arguments.problems(", "problems := set() & arguments.problems("),
     "gate.loop": ("loop_limit := 3", "loop_limit := 1000000000"),
-    "gate.tool": ("not _declared(declared)\n}", "not _declared(declared)\n\tfalse\n}"),
+    "gate.tool": ('{_blocked("gate.tool", ', 'set() & {_blocked("gate.tool", '),
 }
 """Finding of the gate itself → a change of gate.rego under which it is not made."""
 _ALLOWED: Final = "every allow"

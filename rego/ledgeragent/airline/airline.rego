@@ -124,122 +124,77 @@ guarding["update_reservation_passengers"] := {
 	"common.no_repeat_write": failing["common.no_repeat_write"],
 }
 
-failing["airline.amounts_add_up"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.amounts_add_up.holds == true
-		predicate := data.ledgeragent.airline.amounts_add_up
-	]
-	count(found) + count([1 | data.ledgeragent.airline.amounts_add_up.holds == true]) == 1
-}
+failing["airline.amounts_add_up"] := [all |
+	not data.ledgeragent.airline.amounts_add_up.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.amounts_add_up]
+]
 
-failing["airline.baggage_rules"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.baggage_rules.holds == true
-		predicate := data.ledgeragent.airline.baggage_rules
-	]
-	count(found) + count([1 | data.ledgeragent.airline.baggage_rules.holds == true]) == 1
-}
+failing["airline.baggage_rules"] := [all |
+	not data.ledgeragent.airline.baggage_rules.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.baggage_rules]
+]
 
-failing["airline.balance_covers"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.balance_covers.holds == true
-		predicate := data.ledgeragent.airline.balance_covers
-	]
-	count(found) + count([1 | data.ledgeragent.airline.balance_covers.holds == true]) == 1
-}
+failing["airline.balance_covers"] := [all |
+	not data.ledgeragent.airline.balance_covers.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.balance_covers]
+]
 
-failing["airline.basic_economy_flights_fixed"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
-		predicate := data.ledgeragent.airline.basic_economy_flights_fixed
-	]
-	count(found) + count([1 | data.ledgeragent.airline.basic_economy_flights_fixed.holds == true]) == 1
-}
+failing["airline.basic_economy_flights_fixed"] := [all |
+	not data.ledgeragent.airline.basic_economy_flights_fixed.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.basic_economy_flights_fixed]
+]
 
-failing["airline.cancel_requires_basis"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.cancel_requires_basis.holds == true
-		predicate := data.ledgeragent.airline.cancel_requires_basis
-	]
-	count(found) + count([1 | data.ledgeragent.airline.cancel_requires_basis.holds == true]) == 1
-}
+failing["airline.cancel_requires_basis"] := [all |
+	not data.ledgeragent.airline.cancel_requires_basis.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.cancel_requires_basis]
+]
 
-failing["airline.certificate_basis"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.certificate_basis.holds == true
-		predicate := data.ledgeragent.airline.certificate_basis
-	]
-	count(found) + count([1 | data.ledgeragent.airline.certificate_basis.holds == true]) == 1
-}
+failing["airline.certificate_basis"] := [all |
+	not data.ledgeragent.airline.certificate_basis.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.certificate_basis]
+]
 
-failing["airline.flight_from_observed_search"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.flight_from_observed_search.holds == true
-		predicate := data.ledgeragent.airline.flight_from_observed_search
-	]
-	count(found) + count([1 | data.ledgeragent.airline.flight_from_observed_search.holds == true]) == 1
-}
+failing["airline.flight_from_observed_search"] := [all |
+	not data.ledgeragent.airline.flight_from_observed_search.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.flight_from_observed_search]
+]
 
-failing["airline.itinerary_shape_fixed"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.itinerary_shape_fixed.holds == true
-		predicate := data.ledgeragent.airline.itinerary_shape_fixed
-	]
-	count(found) + count([1 | data.ledgeragent.airline.itinerary_shape_fixed.holds == true]) == 1
-}
+failing["airline.itinerary_shape_fixed"] := [all |
+	not data.ledgeragent.airline.itinerary_shape_fixed.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.itinerary_shape_fixed]
+]
 
-failing["airline.no_flown_segment"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.no_flown_segment.holds == true
-		predicate := data.ledgeragent.airline.no_flown_segment
-	]
-	count(found) + count([1 | data.ledgeragent.airline.no_flown_segment.holds == true]) == 1
-}
+failing["airline.no_flown_segment"] := [all |
+	not data.ledgeragent.airline.no_flown_segment.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.no_flown_segment]
+]
 
-failing["airline.owner"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.owner.holds == true
-		predicate := data.ledgeragent.airline.owner
-	]
-	count(found) + count([1 | data.ledgeragent.airline.owner.holds == true]) == 1
-}
+failing["airline.owner"] := [all |
+	not data.ledgeragent.airline.owner.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.owner]
+]
 
-failing["airline.passenger_count"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.passenger_count.holds == true
-		predicate := data.ledgeragent.airline.passenger_count
-	]
-	count(found) + count([1 | data.ledgeragent.airline.passenger_count.holds == true]) == 1
-}
+failing["airline.passenger_count"] := [all |
+	not data.ledgeragent.airline.passenger_count.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.passenger_count]
+]
 
-failing["airline.payment_valid"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.payment_valid.holds == true
-		predicate := data.ledgeragent.airline.payment_valid
-	]
-	count(found) + count([1 | data.ledgeragent.airline.payment_valid.holds == true]) == 1
-}
+failing["airline.payment_valid"] := [all |
+	not data.ledgeragent.airline.payment_valid.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.payment_valid]
+]
 
-failing["airline.reservation_active"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.reservation_active.holds == true
-		predicate := data.ledgeragent.airline.reservation_active
-	]
-	count(found) + count([1 | data.ledgeragent.airline.reservation_active.holds == true]) == 1
-}
+failing["airline.reservation_active"] := [all |
+	not data.ledgeragent.airline.reservation_active.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.reservation_active]
+]
 
-failing["airline.seats_available"] := found if {
-	found := [predicate |
-		not data.ledgeragent.airline.seats_available.holds == true
-		predicate := data.ledgeragent.airline.seats_available
-	]
-	count(found) + count([1 | data.ledgeragent.airline.seats_available.holds == true]) == 1
-}
+failing["airline.seats_available"] := [all |
+	not data.ledgeragent.airline.seats_available.holds == true
+	all := [predicate | predicate := data.ledgeragent.airline.seats_available]
+]
 
-failing["common.no_repeat_write"] := found if {
-	found := [predicate |
-		not data.ledgeragent.common.no_repeat_write.holds == true
-		predicate := data.ledgeragent.common.no_repeat_write
-	]
-	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
-}
+failing["common.no_repeat_write"] := [all |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	all := [predicate | predicate := data.ledgeragent.common.no_repeat_write]
+]

@@ -19,8 +19,6 @@ import data.ledgeragent.gate.policy
 import data.ledgeragent.gate.request
 import data.ledgeragent.gate.text
 
-contract := "ledgeragent.decision/1"
-
 # After this many rejections of one call, with the ledger unchanged, the next one is blocked.
 loop_limit := 3
 
@@ -28,10 +26,11 @@ loop_limit := 3
 # title: The decision for the proposed call
 # description: |
 #   `domain` is the domain's name, `declared` its generated data (tools, optional paths, protected ids, revision),
-#   `predicates` maps the id of every predicate that guards the proposed tool to an array: empty if it holds, else with
-#   its package. The domain's page asks them so that nothing else is evaluated of those that hold.
+#   `predicates` maps the id of every predicate that guards the proposed tool to an array: `[]` if it holds, `[[all]]`
+#   with all of its package if it does not, and `[[]]` if there is no such package. The domain's page asks them so that
+#   nothing else is evaluated of those that hold.
 decide(domain, declared, predicates) := {
-	"contract": contract,
+	"contract": "ledgeragent.decision/1",
 	"request": request.id,
 	"verdict": _verdict(findings),
 	"findings": findings,
@@ -42,14 +41,13 @@ decide(domain, declared, predicates) := {
 } if {
 	gate_findings := _gate_findings(domain, declared, predicates)
 	judged := _judged(gate_findings, predicates)
+	holding := {id | some id, [] in predicates}
 	own := {_lifted(finding, predicate) |
-		some id, found in predicates
-		found != []
-		id in judged
-		some predicate in _failing(found)
+		some id in (judged - holding)
+		some predicate in _failing(predicates[id])
 		finding := _finding(domain, declared, id, predicate)
 	}
-	findings := _sorted(_with_loop(gate_findings | own))
+	findings := _in_order(gate_findings | own)
 }
 
 # Predicates may rely on a well-formed request and on arguments that fit: they are judged only then.
@@ -66,58 +64,61 @@ _gate_findings(domain, declared, predicates) := {_blocked("gate.input", text.joi
 	".",
 ]))} if {
 	problems := request.problems(domain)
-	count(problems) > 0
+	problems != set()
+} else := findings if {
+	tool := declared.tools[input.action.tool]
+	tool.effect in {"read", "write", "none"}
+	tool.parameters.type == "object"
+	findings := _call_findings(tool, predicates) | _standing_findings(domain, tool.effect, predicates)
 } else := {_blocked("gate.tool", text.join([
 	"The tool ",
 	text.quote(input.action.tool),
 	" is not declared in this domain, so no rule can judge it.",
-]))} if {
-	not _declared(declared)
-} else := union({
-	_call_findings(declared, predicates),
-	_standing("gate.frozen", freeze.reasons(domain, _names(declared))),
-	_standing("gate.floor", organisation.gaps(domain, _names(declared), object.keys(predicates))),
-})
+]))}
 
-_call_findings(declared, predicates) := {_gate_finding("gate.arguments", "revise", text.join([
+_call_findings(tool, predicates) := {_gate_finding("gate.arguments", "revise", text.join([
 	"The arguments do not fit ",
 	input.action.tool,
 	": ",
 	concat("; ", sort(problems)),
 	".",
 ]))} if {
-	problems := arguments.problems(declared.tools[input.action.tool].parameters, input.action.arguments)
-	count(problems) > 0
+	problems := arguments.problems(tool.parameters, input.action.arguments)
+	problems != set()
 } else := {_blocked("gate.unguarded", text.join([
 	"The write ",
 	input.action.tool,
 	" is not guarded by the predicates it was declared with.",
 ]))} if {
-	not _guarded(declared, predicates)
+	not _guarded(tool, predicates)
 } else := set()
 
+# What an organisation says of the call, whatever its rules say.
+_standing_findings(domain, effect, predicates) := set() if {
+	not freeze.is_loaded
+	not organisation.is_loaded
+} else := _standing("gate.frozen", freeze.reasons(domain, names)) | _standing("gate.floor", gaps) if {
+	names := _names(effect)
+	gaps := organisation.gaps(domain, names, object.keys(predicates))
+}
+
 _standing(id, sentences) := set() if {
-	count(sentences) == 0
+	sentences == set()
 } else := {_blocked(id, concat(" ", sort(sentences)))}
 
 # What freeze and floor say of a tool by its name holds whatever effect the domain gives it.
-_names(declared) := {"*", input.action.tool} if {
-	declared.tools[input.action.tool].effect == "write"
-} else := {input.action.tool}
+_names("write") := {"*", input.action.tool}
 
-_declared(declared) if {
-	declared.tools[input.action.tool].effect in {"read", "write", "none"}
-	declared.tools[input.action.tool].parameters.type == "object"
-}
+_names(effect) := {input.action.tool} if effect != "write"
 
-_guarded(declared, _) if declared.tools[input.action.tool].effect in {"read", "none"}
-
-_guarded(declared, predicates) if {
-	tool := declared.tools[input.action.tool]
+_guarded(tool, predicates) if {
 	tool.effect == "write"
 	object.keys(predicates) == {id | some id in tool.guarded_by}
+	not [[]] in predicates
 	_by_a_rule(tool)
 }
+
+_guarded(tool, _) if tool.effect in {"read", "none"}
 
 # A write needs a rule of its own domain, or an owner who says why it has none.
 _by_a_rule(tool) if {
@@ -134,9 +135,9 @@ _finding(domain, declared, id, predicate) := finding if {
 	finding := _failed(domain, declared, id, predicate, mode, missing)
 }
 
-# Anything but an array says nothing for the call.
-_failing(found) := found if {
-	is_array(found)
+# Anything that is not what the page gives says nothing for the call.
+_failing(found) := [predicate] if {
+	predicate := found[0][0]
 } else := [{}]
 
 _failed(domain, declared, id, predicate, mode, missing) := {
@@ -170,11 +171,15 @@ _obligation(finding, predicate) := grants.obligation(finding.predicate, predicat
 }
 
 # In the order of the findings; the gate's own have no predicate here.
+_obligations([], _) := []
+
 _obligations(findings, predicates) := [obligation |
 	some finding in findings
 	some predicate in _failing(predicates[finding.predicate])
 	obligation := _obligation(finding, predicate)
-]
+] if {
+	findings != []
+}
 
 # Evidence that is not a set of paths is no evidence: then the predicate is violated, not unknown.
 _missing(declared, predicate) := sort([row |
@@ -239,8 +244,10 @@ _with_loop(findings) := findings | {_blocked("gate.loop", text.join([
 	input.session.rejections >= loop_limit
 } else := findings
 
-_sorted(findings) := [row[3] | some row in sort([row |
-	some finding in findings
+_in_order(findings) := [] if {
+	findings == set()
+} else := [row[3] | some row in sort([row |
+	some finding in _with_loop(findings)
 	row := [_rank[finding.verdict], _rank[finding.status], finding.predicate, finding]
 ])]
 

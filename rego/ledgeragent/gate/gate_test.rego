@@ -210,6 +210,27 @@ test_a_write_that_is_not_guarded_as_declared_is_blocked if {
 	}
 }
 
+# What the domain's page gives for a predicate, and what it never gives.
+stated(found) := decision if {
+	predicates := {"demo.limit": found, "demo.owner": []}
+	decision := gate.decide("demo", given.declared, predicates) with input as given.request
+}
+
+test_a_predicate_that_is_not_loaded_leaves_the_write_unguarded if {
+	decision := stated([[]])
+	decision.verdict == "block"
+	[row.predicate | some row in decision.findings] == ["demo.limit", "gate.unguarded"]
+	off := {"mode": "off", "owner": "Payments", "reason": "Trial", "expires": "2026-03-02"}
+	stated([[]]).verdict == "block" with data.ledgeragent_overrides as {"demo": {"predicates": {"demo.limit": off}}}
+}
+
+test_only_an_empty_list_says_that_a_predicate_holds if {
+	stated([]).verdict == "allow"
+	every odd in [null, false, true, 0, "", "holds", {}, {"holds": true}, [null], [true], [{}], [[{}]], [[true]]] {
+		stated(odd).verdict == "block"
+	}
+}
+
 test_common_predicates_alone_guard_nothing if {
 	common := object.union(given.declared, {"tools": {"pay": object.union(
 		given.declared.tools.pay,

@@ -135,106 +135,67 @@ guarding["return_delivered_order_items"] := {
 	"retail.user_authenticated": failing["retail.user_authenticated"],
 }
 
-failing["common.no_repeat_write"] := found if {
-	found := [predicate |
-		not data.ledgeragent.common.no_repeat_write.holds == true
-		predicate := data.ledgeragent.common.no_repeat_write
-	]
-	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
-}
+failing["common.no_repeat_write"] := [all |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	all := [predicate | predicate := data.ledgeragent.common.no_repeat_write]
+]
 
-failing["retail.cancel_reason"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.cancel_reason.holds == true
-		predicate := data.ledgeragent.retail.cancel_reason
-	]
-	count(found) + count([1 | data.ledgeragent.retail.cancel_reason.holds == true]) == 1
-}
+failing["retail.cancel_reason"] := [all |
+	not data.ledgeragent.retail.cancel_reason.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.cancel_reason]
+]
 
-failing["retail.gift_card_covers"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.gift_card_covers.holds == true
-		predicate := data.ledgeragent.retail.gift_card_covers
-	]
-	count(found) + count([1 | data.ledgeragent.retail.gift_card_covers.holds == true]) == 1
-}
+failing["retail.gift_card_covers"] := [all |
+	not data.ledgeragent.retail.gift_card_covers.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.gift_card_covers]
+]
 
-failing["retail.items_in_order"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.items_in_order.holds == true
-		predicate := data.ledgeragent.retail.items_in_order
-	]
-	count(found) + count([1 | data.ledgeragent.retail.items_in_order.holds == true]) == 1
-}
+failing["retail.items_in_order"] := [all |
+	not data.ledgeragent.retail.items_in_order.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.items_in_order]
+]
 
-failing["retail.once_per_order"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.once_per_order.holds == true
-		predicate := data.ledgeragent.retail.once_per_order
-	]
-	count(found) + count([1 | data.ledgeragent.retail.once_per_order.holds == true]) == 1
-}
+failing["retail.once_per_order"] := [all |
+	not data.ledgeragent.retail.once_per_order.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.once_per_order]
+]
 
-failing["retail.order_delivered"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.order_delivered.holds == true
-		predicate := data.ledgeragent.retail.order_delivered
-	]
-	count(found) + count([1 | data.ledgeragent.retail.order_delivered.holds == true]) == 1
-}
+failing["retail.order_delivered"] := [all |
+	not data.ledgeragent.retail.order_delivered.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.order_delivered]
+]
 
-failing["retail.order_owner"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.order_owner.holds == true
-		predicate := data.ledgeragent.retail.order_owner
-	]
-	count(found) + count([1 | data.ledgeragent.retail.order_owner.holds == true]) == 1
-}
+failing["retail.order_owner"] := [all |
+	not data.ledgeragent.retail.order_owner.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.order_owner]
+]
 
-failing["retail.order_pending"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.order_pending.holds == true
-		predicate := data.ledgeragent.retail.order_pending
-	]
-	count(found) + count([1 | data.ledgeragent.retail.order_pending.holds == true]) == 1
-}
+failing["retail.order_pending"] := [all |
+	not data.ledgeragent.retail.order_pending.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.order_pending]
+]
 
-failing["retail.payment_change_single"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.payment_change_single.holds == true
-		predicate := data.ledgeragent.retail.payment_change_single
-	]
-	count(found) + count([1 | data.ledgeragent.retail.payment_change_single.holds == true]) == 1
-}
+failing["retail.payment_change_single"] := [all |
+	not data.ledgeragent.retail.payment_change_single.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.payment_change_single]
+]
 
-failing["retail.payment_on_profile"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.payment_on_profile.holds == true
-		predicate := data.ledgeragent.retail.payment_on_profile
-	]
-	count(found) + count([1 | data.ledgeragent.retail.payment_on_profile.holds == true]) == 1
-}
+failing["retail.payment_on_profile"] := [all |
+	not data.ledgeragent.retail.payment_on_profile.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.payment_on_profile]
+]
 
-failing["retail.refund_payment_in_order_history"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.refund_payment_in_order_history.holds == true
-		predicate := data.ledgeragent.retail.refund_payment_in_order_history
-	]
-	count(found) + count([1 | data.ledgeragent.retail.refund_payment_in_order_history.holds == true]) == 1
-}
+failing["retail.refund_payment_in_order_history"] := [all |
+	not data.ledgeragent.retail.refund_payment_in_order_history.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.refund_payment_in_order_history]
+]
 
-failing["retail.replacement_grounded"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.replacement_grounded.holds == true
-		predicate := data.ledgeragent.retail.replacement_grounded
-	]
-	count(found) + count([1 | data.ledgeragent.retail.replacement_grounded.holds == true]) == 1
-}
+failing["retail.replacement_grounded"] := [all |
+	not data.ledgeragent.retail.replacement_grounded.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.replacement_grounded]
+]
 
-failing["retail.user_authenticated"] := found if {
-	found := [predicate |
-		not data.ledgeragent.retail.user_authenticated.holds == true
-		predicate := data.ledgeragent.retail.user_authenticated
-	]
-	count(found) + count([1 | data.ledgeragent.retail.user_authenticated.holds == true]) == 1
-}
+failing["retail.user_authenticated"] := [all |
+	not data.ledgeragent.retail.user_authenticated.holds == true
+	all := [predicate | predicate := data.ledgeragent.retail.user_authenticated]
+]

@@ -110,74 +110,47 @@ guarding["suspend_line"] := {
 	"telecom.owner": failing["telecom.owner"],
 }
 
-failing["common.no_repeat_write"] := found if {
-	found := [predicate |
-		not data.ledgeragent.common.no_repeat_write.holds == true
-		predicate := data.ledgeragent.common.no_repeat_write
-	]
-	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
-}
+failing["common.no_repeat_write"] := [all |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	all := [predicate | predicate := data.ledgeragent.common.no_repeat_write]
+]
 
-failing["telecom.bill_overdue"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.bill_overdue.holds == true
-		predicate := data.ledgeragent.telecom.bill_overdue
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.bill_overdue.holds == true]) == 1
-}
+failing["telecom.bill_overdue"] := [all |
+	not data.ledgeragent.telecom.bill_overdue.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.bill_overdue]
+]
 
-failing["telecom.line_of_the_phone"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.line_of_the_phone.holds == true
-		predicate := data.ledgeragent.telecom.line_of_the_phone
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.line_of_the_phone.holds == true]) == 1
-}
+failing["telecom.line_of_the_phone"] := [all |
+	not data.ledgeragent.telecom.line_of_the_phone.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.line_of_the_phone]
+]
 
-failing["telecom.line_resumable"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.line_resumable.holds == true
-		predicate := data.ledgeragent.telecom.line_resumable
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.line_resumable.holds == true]) == 1
-}
+failing["telecom.line_resumable"] := [all |
+	not data.ledgeragent.telecom.line_resumable.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.line_resumable]
+]
 
-failing["telecom.owner"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.owner.holds == true
-		predicate := data.ledgeragent.telecom.owner
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.owner.holds == true]) == 1
-}
+failing["telecom.owner"] := [all |
+	not data.ledgeragent.telecom.owner.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.owner]
+]
 
-failing["telecom.refuel_limit"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.refuel_limit.holds == true
-		predicate := data.ledgeragent.telecom.refuel_limit
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.refuel_limit.holds == true]) == 1
-}
+failing["telecom.refuel_limit"] := [all |
+	not data.ledgeragent.telecom.refuel_limit.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.refuel_limit]
+]
 
-failing["telecom.resume_bills_settled"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.resume_bills_settled.holds == true
-		predicate := data.ledgeragent.telecom.resume_bills_settled
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.resume_bills_settled.holds == true]) == 1
-}
+failing["telecom.resume_bills_settled"] := [all |
+	not data.ledgeragent.telecom.resume_bills_settled.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.resume_bills_settled]
+]
 
-failing["telecom.resume_contract_active"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.resume_contract_active.holds == true
-		predicate := data.ledgeragent.telecom.resume_contract_active
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.resume_contract_active.holds == true]) == 1
-}
+failing["telecom.resume_contract_active"] := [all |
+	not data.ledgeragent.telecom.resume_contract_active.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.resume_contract_active]
+]
 
-failing["telecom.single_pending_request"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telecom.single_pending_request.holds == true
-		predicate := data.ledgeragent.telecom.single_pending_request
-	]
-	count(found) + count([1 | data.ledgeragent.telecom.single_pending_request.holds == true]) == 1
-}
+failing["telecom.single_pending_request"] := [all |
+	not data.ledgeragent.telecom.single_pending_request.holds == true
+	all := [predicate | predicate := data.ledgeragent.telecom.single_pending_request]
+]

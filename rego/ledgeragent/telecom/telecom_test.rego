@@ -22,7 +22,7 @@ test_every_write_is_allowed_when_its_facts_are_there if {
 test_of_a_predicate_only_true_holds if {
 	every value in [false, null, "true", 1, [true], {}] {
 		asked := telecom.predicates["telecom.owner"] with input as given.resume with telecom.owner.holds as value
-		asked[0].holds == value
+		asked[0][0].holds == value
 	}
 	asked := telecom.predicates["telecom.owner"] with input as given.resume with telecom.owner.holds as true
 	asked == []

@@ -106,58 +106,37 @@ guarding["update_prescription_supplier"] := {
 	"telehealth.supplier_quote_observed": failing["telehealth.supplier_quote_observed"],
 }
 
-failing["common.no_repeat_write"] := found if {
-	found := [predicate |
-		not data.ledgeragent.common.no_repeat_write.holds == true
-		predicate := data.ledgeragent.common.no_repeat_write
-	]
-	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
-}
+failing["common.no_repeat_write"] := [all |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	all := [predicate | predicate := data.ledgeragent.common.no_repeat_write]
+]
 
-failing["telehealth.appointment_open"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telehealth.appointment_open.holds == true
-		predicate := data.ledgeragent.telehealth.appointment_open
-	]
-	count(found) + count([1 | data.ledgeragent.telehealth.appointment_open.holds == true]) == 1
-}
+failing["telehealth.appointment_open"] := [all |
+	not data.ledgeragent.telehealth.appointment_open.holds == true
+	all := [predicate | predicate := data.ledgeragent.telehealth.appointment_open]
+]
 
-failing["telehealth.authenticated"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telehealth.authenticated.holds == true
-		predicate := data.ledgeragent.telehealth.authenticated
-	]
-	count(found) + count([1 | data.ledgeragent.telehealth.authenticated.holds == true]) == 1
-}
+failing["telehealth.authenticated"] := [all |
+	not data.ledgeragent.telehealth.authenticated.holds == true
+	all := [predicate | predicate := data.ledgeragent.telehealth.authenticated]
+]
 
-failing["telehealth.owner"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telehealth.owner.holds == true
-		predicate := data.ledgeragent.telehealth.owner
-	]
-	count(found) + count([1 | data.ledgeragent.telehealth.owner.holds == true]) == 1
-}
+failing["telehealth.owner"] := [all |
+	not data.ledgeragent.telehealth.owner.holds == true
+	all := [predicate | predicate := data.ledgeragent.telehealth.owner]
+]
 
-failing["telehealth.record_observed"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telehealth.record_observed.holds == true
-		predicate := data.ledgeragent.telehealth.record_observed
-	]
-	count(found) + count([1 | data.ledgeragent.telehealth.record_observed.holds == true]) == 1
-}
+failing["telehealth.record_observed"] := [all |
+	not data.ledgeragent.telehealth.record_observed.holds == true
+	all := [predicate | predicate := data.ledgeragent.telehealth.record_observed]
+]
 
-failing["telehealth.slot_in_schedule"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telehealth.slot_in_schedule.holds == true
-		predicate := data.ledgeragent.telehealth.slot_in_schedule
-	]
-	count(found) + count([1 | data.ledgeragent.telehealth.slot_in_schedule.holds == true]) == 1
-}
+failing["telehealth.slot_in_schedule"] := [all |
+	not data.ledgeragent.telehealth.slot_in_schedule.holds == true
+	all := [predicate | predicate := data.ledgeragent.telehealth.slot_in_schedule]
+]
 
-failing["telehealth.supplier_quote_observed"] := found if {
-	found := [predicate |
-		not data.ledgeragent.telehealth.supplier_quote_observed.holds == true
-		predicate := data.ledgeragent.telehealth.supplier_quote_observed
-	]
-	count(found) + count([1 | data.ledgeragent.telehealth.supplier_quote_observed.holds == true]) == 1
-}
+failing["telehealth.supplier_quote_observed"] := [all |
+	not data.ledgeragent.telehealth.supplier_quote_observed.holds == true
+	all := [predicate | predicate := data.ledgeragent.telehealth.supplier_quote_observed]
+]

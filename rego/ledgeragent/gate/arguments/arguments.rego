@@ -10,13 +10,36 @@ import data.ledgeragent.gate.text
 
 # METADATA
 # title: What does not fit, one sentence each
-problems(schema, value) := {problem |
+problems(schema, value) := set() if {
+	_fits_plainly(schema, value)
+} else := {problem |
 	some level in _levels(schema, value)
 	some node in level
 	given := node.value
 	some keyword, rule in node.schema
 	not _fits(keyword, rule, given)
 	problem := text.join([node.name, " breaks ", keyword, _detail(keyword, rule, given)])
+}
+
+# Most calls are texts and lists of texts of which no more is asked than that they are there: whether they fit is told
+# at once, without a node for each. What this does not know, or does not find to fit, is looked at node by node.
+_fits_plainly(schema, value) if {
+	{"additionalProperties": false, "properties": properties, "required": required, "type": "object"} = schema
+	is_object(value)
+	texts := {name |
+		some name, {"type": "string"} in properties
+		is_string(value[name])
+	}
+	lists := {name |
+		some name, {"type": "array", "items": {"type": "string"}, "minItems": least} in properties
+		given := value[name]
+		is_array(given)
+		count(given) >= least
+		every one in given { is_string(one) }
+	}
+	fitting := texts | lists
+	object.keys(value) == fitting
+	{name | some name in required} - fitting == set()
 }
 
 _levels(schema, value) := [top, first, second, third, fourth, _too_deep(fourth)] if {

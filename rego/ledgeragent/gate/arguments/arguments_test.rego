@@ -122,3 +122,37 @@ test_every_problem_is_named if {
 		"b breaks enum (one of: x)",
 	}
 }
+
+plain := {
+	"type": "object",
+	"properties": {
+		"a": {"type": "string"},
+		"b": {"type": "string"},
+		"c": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+	},
+	"required": ["a", "c"],
+	"additionalProperties": false,
+}
+
+test_plain_arguments_fit_or_are_told_what_does_not if {
+	fits(plain, {"a": "", "c": ["x"]})
+	fits(plain, {"a": "x", "b": "y", "c": ["x", "y"]})
+	problem(plain, {"a": "x"}) == "arguments breaks required (missing: c)"
+	problem(plain, {"a": "x", "c": ["x"], "d": "x"}) == "arguments breaks properties (undeclared: d)"
+	problem(plain, {"a": "x", "c": []}) == "c breaks minItems"
+	problem(plain, {"a": "x", "c": ["x", 5]}) == "c[] breaks type (expected string)"
+	problem(plain, {"a": ["x"], "c": ["x"]}) == "a breaks type (expected string)"
+	problem(plain, {"a": "x", "b": null, "c": ["x"]}) == "b breaks type (expected string)"
+	every odd in [null, true, 5, "x", ["x"]] { problem(plain, odd) == "arguments breaks type (expected object)" }
+}
+
+test_what_is_asked_beside_the_plain_is_looked_at if {
+	value := {"a": "x", "c": ["x", "y"]}
+	every change in [{"minProperties": 1}, {"additionalProperties": true}, {"pattern": "^y$", "enum": ["x"]}] {
+		not fits(object.union(plain, change), value)
+	}
+	short := {"properties": {"c": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 1}}}
+	problem(object.union(plain, short), value) == "c breaks maxItems"
+	required := object.union(plain, {"required": ["a", "e"]})
+	problem(required, value) == "arguments breaks required (missing: e)"
+}

@@ -11,9 +11,9 @@ package ledgeragent.gate.floor
 import data.ledgeragent.gate.request
 import data.ledgeragent.gate.text
 
-default _everything := {}
-
-_everything := data.ledgeragent_floor
+# METADATA
+# title: Whether any floor is loaded, of whatever domain
+is_loaded if data.ledgeragent_floor != {}
 
 # METADATA
 # title: What the proposed call lacks, as sentences
@@ -21,7 +21,7 @@ _everything := data.ledgeragent_floor
 #   `names` are those the call goes by - its tool's name, and `*` for a write; `enforced` the ids of the predicates that
 #   judge it.
 gaps(domain, names, enforced) := set() if {
-	_everything == {}
+	not is_loaded
 } else := {"The floor of this domain is malformed; until that is mended, nothing passes."} if {
 	not _sound(domain)
 } else := {sentence |
@@ -44,8 +44,8 @@ demands(domain, id) if {
 keeps(domain, key) if data.ledgeragent_floor[domain].settings[key]
 
 _sound(domain) if {
-	is_object(_everything)
-	_is_sound(object.get(_everything, domain, {}))
+	is_object(data.ledgeragent_floor)
+	_is_sound(object.get(data.ledgeragent_floor, domain, {}))
 }
 
 _is_sound(own) if {

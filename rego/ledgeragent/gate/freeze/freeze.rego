@@ -11,16 +11,16 @@ package ledgeragent.gate.freeze
 import data.ledgeragent.gate.request
 import data.ledgeragent.gate.text
 
-default _everything := {}
-
-_everything := data.ledgeragent_freeze
+# METADATA
+# title: Whether any freeze data is loaded, of whatever domain
+is_loaded if data.ledgeragent_freeze != {}
 
 # METADATA
 # title: Why the proposed call is frozen, as sentences
 # description: |
 #   `names` are those the call goes by - its tool's name, and `*` for a write.
 reasons(domain, names) := set() if {
-	_everything == {}
+	not is_loaded
 } else := {"The freeze data of this domain is malformed; until that is mended, all is frozen."} if {
 	not _sound(domain)
 } else := {sentence |
@@ -34,8 +34,8 @@ _subject("*") := "Every write"
 _subject(name) := name if name != "*"
 
 _sound(domain) if {
-	is_object(_everything)
-	_is_sound(object.get(_everything, domain, {"tools": {}}))
+	is_object(data.ledgeragent_freeze)
+	_is_sound(object.get(data.ledgeragent_freeze, domain, {"tools": {}}))
 }
 
 _is_sound(own) if {

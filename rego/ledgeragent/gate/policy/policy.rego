@@ -6,6 +6,9 @@
 #   what is not there or bears no number.
 package ledgeragent.gate.policy
 
+import data.ledgeragent.gate.floor as organisation
+import data.ledgeragent.gate.freeze
+import data.ledgeragent.gate.overrides
 import data.ledgeragent.gate.request
 
 # METADATA
@@ -14,28 +17,37 @@ import data.ledgeragent.gate.request
 #   `declared` is the domain's generated data.
 shown(domain, declared) := {
 	"revision": declared.revision,
-	"gate": data.ledgeragent.gate.build.revision,
+	"gate": build.revision,
 	"sequence": {
-		"domain": _number(declared),
-		"gate": _number(data.ledgeragent.gate.build),
-		"overrides": _of_overrides(domain),
-		"floor": _of_floor(domain),
-		"freeze": _of_freeze(domain),
+		"domain": _number(object.get(declared, "sequence", 0)),
+		"gate": _number(object.get(build, "sequence", 0)),
+		"overrides": deployed.overrides,
+		"floor": deployed.floor,
+		"freeze": deployed.freeze,
 	},
+} if {
+	build := data.ledgeragent.gate.build
+	deployed := _deployed(domain)
 }
+
+_deployed(domain) := {"overrides": 0, "floor": 0, "freeze": 0} if {
+	not overrides.is_loaded
+	not organisation.is_loaded
+	not freeze.is_loaded
+} else := {"overrides": _of_overrides(domain), "floor": _of_floor(domain), "freeze": _of_freeze(domain)}
 
 default _of_overrides(_) := 0
 
-_of_overrides(domain) := _number(data.ledgeragent_overrides[domain])
+_of_overrides(domain) := _number(data.ledgeragent_overrides[domain].sequence)
 
 default _of_floor(_) := 0
 
-_of_floor(domain) := _number(data.ledgeragent_floor[domain])
+_of_floor(domain) := _number(data.ledgeragent_floor[domain].sequence)
 
 default _of_freeze(_) := 0
 
-_of_freeze(domain) := _number(data.ledgeragent_freeze[domain])
+_of_freeze(domain) := _number(data.ledgeragent_freeze[domain].sequence)
 
-_number(numbered) := numbered.sequence if {
-	request.is_count(numbered.sequence)
+_number(sequence) := sequence if {
+	request.is_count(sequence)
 } else := 0

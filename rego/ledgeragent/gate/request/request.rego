@@ -7,8 +7,6 @@
 #   - input: schema["gate_input.schema"]
 package ledgeragent.gate.request
 
-contract := "ledgeragent.gate-input/1"
-
 # METADATA
 # title: The request id to echo, or an empty text
 id := input.request if {
@@ -17,7 +15,39 @@ id := input.request if {
 
 # METADATA
 # title: The names of the parts that are malformed
-problems(domain) := (_parts - _sound) - {part | part := "domain"; input.domain == domain}
+# description: |
+#   Whether there are any is one question, and asked in one go, as every call is; which they are is asked only then.
+problems(domain) := set() if {
+	{
+		"action": {"arguments": _, "call_id": call_id, "tool": tool},
+		"contract": "ledgeragent.gate-input/1",
+		"domain": domain,
+		"grants": grants,
+		"history": history,
+		"ledger": ledger,
+		"request": request,
+		"session": {"id": session, "now": now, "principal": principal, "rejections": rejections, "turn": turn},
+		"siblings": siblings,
+		"stale": stale,
+	} = input
+	is_string(request)
+	request != ""
+	is_string(session)
+	session != ""
+	_is_instant(now)
+	is_count(turn)
+	is_count(rejections)
+	_is_principal(principal)
+	is_string(call_id)
+	is_string(tool)
+	tool != ""
+	is_object(ledger)
+	_are_paths(stale)
+	_are_not_in(stale, ledger)
+	_are_past_writes(history)
+	_are_writes(siblings)
+	_are_grants(grants)
+} else := (_parts - _sound) - {part | part := "domain"; input.domain == domain}
 
 _parts := {
 	"action",
@@ -35,95 +65,124 @@ _parts := {
 	"stale value in ledger",
 }
 
-_fields := {
-	"action",
-	"contract",
-	"domain",
-	"grants",
-	"history",
-	"ledger",
-	"request",
-	"session",
-	"siblings",
-	"stale",
-}
-
-_sound contains "contract" if input.contract == contract
+_sound contains "contract" if input.contract == "ledgeragent.gate-input/1"
 
 _sound contains "request" if is_name(input.request)
 
 _sound contains "fields" if {
 	is_object(input)
-	object.keys(input) == _fields
+	object.keys(input) == {
+		"action",
+		"contract",
+		"domain",
+		"grants",
+		"history",
+		"ledger",
+		"request",
+		"session",
+		"siblings",
+		"stale",
+	}
 }
 
-_instant := concat("", [
-	`^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`,
-	`T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?`,
-	`(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`,
-])
+_sound contains "session" if _is_session(input.session)
 
-_sound contains "session" if {
-	is_object(input.session)
-	object.keys(input.session) == {"id", "now", "principal", "rejections", "turn"}
-	is_name(input.session.id)
-	_is_instant(input.session.now)
-	is_count(input.session.turn)
-	is_count(input.session.rejections)
-}
+_sound contains "principal" if _is_principal(input.session.principal)
 
-_sound contains "principal" if input.session.principal == null
-
-_sound contains "principal" if {
-	is_object(input.session.principal)
-	object.keys(input.session.principal) - {"claims"} == {"id", "source"}
-	is_name(input.session.principal.id)
-	input.session.principal.source in {"host", "proof", "claimed"}
-	is_object(object.get(input.session.principal, "claims", {}))
-}
-
-_sound contains "action" if {
-	is_object(input.action)
-	object.keys(input.action) == {"arguments", "call_id", "tool"}
-	is_string(input.action.call_id)
-	is_name(input.action.tool)
-}
+_sound contains "action" if _is_action(input.action)
 
 _sound contains "ledger" if is_object(input.ledger)
 
-_sound contains "stale" if _stale_are_paths
+_sound contains "stale" if _are_paths(input.stale)
 
-# A stale value that is still there would be judged as if it were fresh.
 _sound contains "stale value in ledger" if {
-	_stale_are_paths
+	_are_paths(input.stale)
 	is_object(input.ledger)
-	every path in input.stale { object.get(input.ledger, path, _nothing) == _nothing }
+	_are_not_in(input.stale, input.ledger)
 }
 
-_stale_are_paths if {
-	is_array(input.stale)
-	every path in input.stale { is_path(path) }
+_sound contains "history" if _are_past_writes(input.history)
+
+_sound contains "siblings" if _are_writes(input.siblings)
+
+_sound contains "grants" if _are_grants(input.grants)
+
+_is_session(session) if {
+	{"id": name, "now": now, "principal": _, "rejections": rejections, "turn": turn} = session
+	is_name(name)
+	_is_instant(now)
+	is_count(turn)
+	is_count(rejections)
+}
+
+_is_principal(null)
+
+_is_principal({"id": name, "source": source}) if {
+	is_name(name)
+	source in {"host", "proof", "claimed"}
+}
+
+_is_principal({"claims": claims, "id": name, "source": source}) if {
+	is_object(claims)
+	is_name(name)
+	source in {"host", "proof", "claimed"}
+}
+
+_is_action(action) if {
+	{"arguments": _, "call_id": call_id, "tool": tool} = action
+	is_string(call_id)
+	is_name(tool)
+}
+
+# An empty list, the most frequent one, is told by its own head.
+_are_paths([])
+
+_are_paths(paths) if {
+	is_array(paths)
+	every path in paths { is_path(path) }
+}
+
+# A stale value that is still there would be judged as if it were fresh.
+_are_not_in([], _)
+
+_are_not_in(paths, ledger) if {
+	every path in paths { object.get(ledger, path, _nothing) == _nothing }
 }
 
 # Not JSON, so that no ledger can hold it.
 _nothing := {"nothing here"}
 
-_sound contains "history" if {
-	is_array(input.history)
-	every write in input.history {
-		_is_write(write, {"arguments", "outcome", "tool"})
-		write.outcome in {"executed", "uncertain", "pending"}
+_are_past_writes([])
+
+_are_past_writes(writes) if {
+	is_array(writes)
+	every write in writes {
+		{"arguments": arguments, "outcome": outcome, "tool": tool} = write
+		_is_write(tool, arguments)
+		outcome in {"executed", "uncertain", "pending"}
 	}
 }
 
-_sound contains "siblings" if {
-	is_array(input.siblings)
-	every write in input.siblings { _is_write(write, {"arguments", "tool"}) }
+_are_writes([])
+
+_are_writes(writes) if {
+	is_array(writes)
+	every write in writes {
+		{"arguments": arguments, "tool": tool} = write
+		_is_write(tool, arguments)
+	}
 }
 
-_sound contains "grants" if {
-	is_array(input.grants)
-	every grant in input.grants { _is_grant(grant) }
+_is_write(tool, arguments) if {
+	is_name(tool)
+	is_object(arguments)
+}
+
+_are_grants([])
+
+_are_grants(grants) if {
+	is_array(grants)
+	every grant in grants { _is_grant(grant) }
 }
 
 _is_grant(grant) if {
@@ -144,16 +203,15 @@ _names_of_a_grant := {"approver", "domain", "facts", "id", "session", "tool"}
 
 _of_a_grant := _names_of_a_grant | {"arguments", "expires", "issued", "kind", "predicates"}
 
+_instant := concat("", [
+	`^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])`,
+	`T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?`,
+	`(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`,
+])
+
 _is_instant(value) if {
 	is_string(value)
 	regex.match(_instant, value)
-}
-
-_is_write(write, keys) if {
-	is_object(write)
-	object.keys(write) == keys
-	is_name(write.tool)
-	is_object(write.arguments)
 }
 
 # METADATA
@@ -185,5 +243,5 @@ is_count(value) if {
 	is_number(value)
 	value >= 0
 	value <= 1000000000
-	value == floor(value)
+	floor(value) == value
 }

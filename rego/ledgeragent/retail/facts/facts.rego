@@ -10,7 +10,7 @@ package ledgeragent.retail.facts
 
 # METADATA
 # title: The order that the call names, as observed
-order := input.ledger.orders[order_id]
+order := input.ledger.orders[input.action.arguments.order_id]
 
 order_id := input.action.arguments.order_id if is_string(input.action.arguments.order_id)
 
@@ -45,7 +45,7 @@ payment_methods_path := ["users", customer_id, "payment_methods"]
 
 # METADATA
 # title: The payment method that the call chooses, as the profile has it
-payment_method := payment_methods[payment_method_id]
+payment_method := payment_methods[input.action.arguments.payment_method_id]
 
 payment_method_id := input.action.arguments.payment_method_id if is_string(input.action.arguments.payment_method_id)
 
@@ -89,46 +89,50 @@ items_with(item_id) := [item |
 
 # METADATA
 # title: The item ids that the call names
-item_ids := _texts(input.action.arguments.item_ids)
+item_ids := input.action.arguments.item_ids if is_array(input.action.arguments.item_ids)
 
 # METADATA
 # title: The item ids that the call wants in their place
-new_item_ids := _texts(input.action.arguments.new_item_ids)
-
-_texts(values) := values if {
-	is_array(values)
-	every value in values { is_string(value) }
-}
+new_item_ids := input.action.arguments.new_item_ids if is_array(input.action.arguments.new_item_ids)
 
 # METADATA
 # title: Whether every item has a replacement at its position
 same_length if count(item_ids) == count(new_item_ids)
 
 # METADATA
-# title: The positions in the call whose item is in the order
-positions contains index if {
+# title: The order's items that the call names, by position; the first of equal ones, as the shop itself picks it
+old_items := {index: same[0] |
 	some index, item_id in item_ids
-	count(items_with(item_id)) > 0
+	same := [item |
+		some item in items
+		item.item_id == item_id
+	]
 }
 
 # METADATA
-# title: The order's item at a position; the first of equal ones, as the shop itself picks it
-old_item(index) := items_with(item_ids[index])[0]
+# title: The positions in the call whose item is in the order
+positions := object.keys(old_items)
 
-product_id(index) := old_item(index).product_id if is_string(old_item(index).product_id)
+product_id(index) := old_items[index].product_id if is_string(old_items[index].product_id)
 
 # METADATA
 # title: The path of the variants of the product at a position
 variants_path(index) := ["products", product_id(index), "variants"]
 
 # METADATA
-# title: Those variants by item id, as observed
-variants(index) := input.ledger.products[product_id(index)].variants
+# title: The variants of the product at a position, by item id, as observed
+variants := {index: those |
+	some index, item in old_items
+	those := input.ledger.products[item.product_id].variants
+}
 
 # METADATA
-# title: The variant that the call wants at a position; undefined when the product has none of this id
-new_variant(index) := variants(index)[new_item_ids[index]]
+# title: Those that the call wants, by position; one that its product does not have is not among them
+new_variants := {index: variant |
+	some index, item in old_items
+	variant := input.ledger.products[item.product_id].variants[new_item_ids[index]]
+}
 
 # METADATA
-# title: The path of that variant
+# title: The path of the variant that the call wants at a position
 new_variant_path(index) := ["products", product_id(index), "variants", new_item_ids[index]]

@@ -120,8 +120,8 @@ _payments := [money.cents(entry.amount) |
 ]
 
 _differences := [difference |
-	some index, _ in facts.item_ids
-	difference := money.cents(facts.new_variant(index).price) - money.cents(facts.old_item(index).price)
+	some index, item in facts.old_items
+	difference := money.cents(facts.new_variants[index].price) - money.cents(item.price)
 ]
 
 verdict := "revise"

@@ -22,15 +22,16 @@ guards := {
 evidence contains facts.order_path("items")
 
 holds if {
-	count(facts.item_ids) > 0
+	facts.item_ids != []
 	is_array(facts.items)
-	count(_too_many) == 0
+	_too_many == set()
 }
 
-_too_many contains item_id if {
+_too_many := {item_id |
 	some item_id in facts.item_ids
 	named := [same | some same in facts.item_ids; same == item_id]
-	count(named) > count(facts.items_with(item_id))
+	ordered := [item | some item in facts.items; item.item_id == item_id]
+	count(named) > count(ordered)
 }
 
 verdict := "revise"

@@ -45,10 +45,10 @@ holds if {
 	facts.positions == _grounded
 }
 
-_grounded contains index if {
-	some index in facts.positions
-	not _by_itself(index)
-	facts.new_variant(index).available == true
+_grounded := {index |
+	some index, variant in facts.new_variants
+	variant.available == true
+	facts.item_ids[index] != facts.new_item_ids[index]
 }
 
 _unread contains index if {
@@ -58,7 +58,7 @@ _unread contains index if {
 }
 
 # A product that was read and lacks the variant is as good as read.
-_is_known(index) if is_object(facts.new_variant(index))
+_is_known(index) if is_object(facts.new_variants[index])
 
 _is_known(index) if observed.known_absent(facts.new_variant_path(index))
 
@@ -82,7 +82,7 @@ message := text.join([
 
 _objection(index) := text.join([
 	"Item ",
-	facts.item_ids[index],
+	text.show(facts.item_ids[index]),
 	" would be replaced by itself. Choose another variant of ",
 	_product(index),
 	".",
@@ -90,9 +90,9 @@ _objection(index) := text.join([
 	_by_itself(index)
 } else := text.join([
 	"Item ",
-	facts.new_item_ids[index],
+	text.show(facts.new_item_ids[index]),
 	" cannot replace item ",
-	facts.item_ids[index],
+	text.show(facts.item_ids[index]),
 	": it is not an available variant of ",
 	_product(index),
 	". Available: ",
@@ -100,12 +100,12 @@ _objection(index) := text.join([
 	".",
 ])
 
-_product(index) := text.quote(facts.old_item(index).name) if {
-	is_string(facts.old_item(index).name)
+_product(index) := text.quote(facts.old_items[index].name) if {
+	is_string(facts.old_items[index].name)
 } else := "the same product"
 
 _available(index) := {item_id |
-	some item_id, variant in facts.variants(index)
+	some item_id, variant in facts.variants[index]
 	variant.available == true
 	item_id != facts.item_ids[index]
 }

@@ -96,82 +96,52 @@ guarding["scale"] := {
 	"deployments.within_capacity": failing["deployments.within_capacity"],
 }
 
-failing["common.no_repeat_write"] := found if {
-	found := [predicate |
-		not data.ledgeragent.common.no_repeat_write.holds == true
-		predicate := data.ledgeragent.common.no_repeat_write
-	]
-	count(found) + count([1 | data.ledgeragent.common.no_repeat_write.holds == true]) == 1
-}
+failing["common.no_repeat_write"] := [all |
+	not data.ledgeragent.common.no_repeat_write.holds == true
+	all := [predicate | predicate := data.ledgeragent.common.no_repeat_write]
+]
 
-failing["common.user_confirmed"] := found if {
-	found := [predicate |
-		not data.ledgeragent.common.user_confirmed.holds == true
-		predicate := data.ledgeragent.common.user_confirmed
-	]
-	count(found) + count([1 | data.ledgeragent.common.user_confirmed.holds == true]) == 1
-}
+failing["common.user_confirmed"] := [all |
+	not data.ledgeragent.common.user_confirmed.holds == true
+	all := [predicate | predicate := data.ledgeragent.common.user_confirmed]
+]
 
-failing["deployments.build_tested"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.build_tested.holds == true
-		predicate := data.ledgeragent.deployments.build_tested
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.build_tested.holds == true]) == 1
-}
+failing["deployments.build_tested"] := [all |
+	not data.ledgeragent.deployments.build_tested.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.build_tested]
+]
 
-failing["deployments.newer_build"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.newer_build.holds == true
-		predicate := data.ledgeragent.deployments.newer_build
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.newer_build.holds == true]) == 1
-}
+failing["deployments.newer_build"] := [all |
+	not data.ledgeragent.deployments.newer_build.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.newer_build]
+]
 
-failing["deployments.no_freeze"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.no_freeze.holds == true
-		predicate := data.ledgeragent.deployments.no_freeze
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.no_freeze.holds == true]) == 1
-}
+failing["deployments.no_freeze"] := [all |
+	not data.ledgeragent.deployments.no_freeze.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.no_freeze]
+]
 
-failing["deployments.one_at_a_time"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.one_at_a_time.holds == true
-		predicate := data.ledgeragent.deployments.one_at_a_time
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.one_at_a_time.holds == true]) == 1
-}
+failing["deployments.one_at_a_time"] := [all |
+	not data.ledgeragent.deployments.one_at_a_time.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.one_at_a_time]
+]
 
-failing["deployments.owners"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.owners.holds == true
-		predicate := data.ledgeragent.deployments.owners
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.owners.holds == true]) == 1
-}
+failing["deployments.owners"] := [all |
+	not data.ledgeragent.deployments.owners.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.owners]
+]
 
-failing["deployments.ran_before"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.ran_before.holds == true
-		predicate := data.ledgeragent.deployments.ran_before
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.ran_before.holds == true]) == 1
-}
+failing["deployments.ran_before"] := [all |
+	not data.ledgeragent.deployments.ran_before.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.ran_before]
+]
 
-failing["deployments.signed_in"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.signed_in.holds == true
-		predicate := data.ledgeragent.deployments.signed_in
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.signed_in.holds == true]) == 1
-}
+failing["deployments.signed_in"] := [all |
+	not data.ledgeragent.deployments.signed_in.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.signed_in]
+]
 
-failing["deployments.within_capacity"] := found if {
-	found := [predicate |
-		not data.ledgeragent.deployments.within_capacity.holds == true
-		predicate := data.ledgeragent.deployments.within_capacity
-	]
-	count(found) + count([1 | data.ledgeragent.deployments.within_capacity.holds == true]) == 1
-}
+failing["deployments.within_capacity"] := [all |
+	not data.ledgeragent.deployments.within_capacity.holds == true
+	all := [predicate | predicate := data.ledgeragent.deployments.within_capacity]
+]

@@ -9,7 +9,8 @@ package ledgeragent.gate.money
 # title: An amount in cents, rounded half away from zero
 cents(amount) := round(amount * 100) if {
 	is_number(amount)
-	abs(amount) < 1000000000
+	amount < 1000000000
+	amount > -1000000000
 }
 
 # More dollars than that cannot be written: compiled to WebAssembly, `format_int` has 32 bits.

@@ -13,6 +13,10 @@ import data.ledgeragent.gate.floor as organisation
 import data.ledgeragent.gate.request
 
 # METADATA
+# title: Whether any overrides are loaded, of whatever domain
+is_loaded if data.ledgeragent_overrides != {}
+
+# METADATA
 # title: How a predicate is enforced - enforce, shadow or off
 mode(domain, declared, id) := entry.mode if {
 	entry := _entry(domain, id)
@@ -38,7 +42,7 @@ setting(domain, key, own) := entry.value if {
 # METADATA
 # title: The entries that concern these predicates, and all settings, sorted
 shown(domain, declared, ids) := [] if {
-	not _has_any(domain)
+	not is_loaded
 } else := array.concat(
 	[_row(id, entry, applied) |
 		some id in sort(ids)
@@ -51,8 +55,6 @@ shown(domain, declared, ids) := [] if {
 		applied := _setting_applied(domain, key, entry)
 	],
 )
-
-_has_any(domain) if data.ledgeragent_overrides[domain]
 
 _row(target, entry, applied) := {
 	"target": target,
