@@ -29,25 +29,40 @@ loop_limit := 3
 #   `predicates` maps the id of every predicate that guards the proposed tool to an array: `[]` if it holds, `[[all]]`
 #   with all of its package if it does not, and `[[]]` if there is no such package. The domain's page asks them so that
 #   nothing else is evaluated of those that hold.
-decide(domain, declared, predicates) := {
+decide(domain, declared, predicates) := object.union(outcome, {
 	"contract": "ledgeragent.decision/1",
 	"request": request.id,
+	"overrides": overrides.shown(domain, declared, outcome.predicates),
+	"policy": policy.shown(domain, declared),
+}) if {
+	outcome := _outcome(domain, declared, predicates)
+}
+
+# The usual call keeps every rule, and the gate finds nothing either.
+_outcome(domain, declared, predicates) := {
+	"verdict": "allow",
+	"findings": [],
+	"predicates": sort(ids),
+	"obligations": [],
+} if {
+	ids := {id | some id, [] in predicates}
+	ids == object.keys(predicates)
+	_gate_findings(domain, declared, predicates) == set()
+} else := {
 	"verdict": _verdict(findings),
 	"findings": findings,
 	"predicates": sort(judged),
-	"overrides": overrides.shown(domain, declared, judged),
 	"obligations": _obligations(findings, predicates),
-	"policy": policy.shown(domain, declared),
 } if {
 	gate_findings := _gate_findings(domain, declared, predicates)
 	judged := _judged(gate_findings, predicates)
-	holding := {id | some id, [] in predicates}
 	own := {_lifted(finding, predicate) |
-		some id in (judged - holding)
+		some id in judged
+		predicates[id] != []
 		some predicate in _failing(predicates[id])
 		finding := _finding(domain, declared, id, predicate)
 	}
-	findings := _in_order(gate_findings | own)
+	findings := _sorted(_with_loop(gate_findings | own))
 }
 
 # Predicates may rely on a well-formed request and on arguments that fit: they are judged only then.
@@ -171,15 +186,11 @@ _obligation(finding, predicate) := grants.obligation(finding.predicate, predicat
 }
 
 # In the order of the findings; the gate's own have no predicate here.
-_obligations([], _) := []
-
 _obligations(findings, predicates) := [obligation |
 	some finding in findings
 	some predicate in _failing(predicates[finding.predicate])
 	obligation := _obligation(finding, predicate)
-] if {
-	findings != []
-}
+]
 
 # Evidence that is not a set of paths is no evidence: then the predicate is violated, not unknown.
 _missing(declared, predicate) := sort([row |
@@ -244,10 +255,8 @@ _with_loop(findings) := findings | {_blocked("gate.loop", text.join([
 	input.session.rejections >= loop_limit
 } else := findings
 
-_in_order(findings) := [] if {
-	findings == set()
-} else := [row[3] | some row in sort([row |
-	some finding in _with_loop(findings)
+_sorted(findings) := [row[3] | some row in sort([row |
+	some finding in findings
 	row := [_rank[finding.verdict], _rank[finding.status], finding.predicate, finding]
 ])]
 
