@@ -122,9 +122,9 @@ def _guarding(tool: str, ids: Sequence[str]) -> str:
 
 
 def failing(one: str) -> str:
-    """The rule that asks a predicate, by its id: nothing where it holds, else all of it.
+    """The rule that asks a predicate, by its id: `[]` where it holds, `[[all of it]]` where it does not.
 
-    Where there is no such predicate, there is nothing to say of it either (`[[]]`): the gate then blocks.
+    `[[]]` stands for one that is not loaded: the gate then blocks.
     """
     return (
         f'failing["{one}"] := [all |\n\tnot data.ledgeragent.{one}.holds == true\n'

@@ -84,6 +84,18 @@ def test_engines_agree_on_vectors(domain_name: str, local_opa: LocalOpa, embedde
     assert differences(domain_name, vectors(domain_name), local_opa, embedded) == []
 
 
+def test_engines_agree_on_which_numbers_are_whole(local_opa: LocalOpa, embedded: Engine) -> None:
+    """At an argument that must be an integer, whatever its size."""
+    numbers = (0, 1, -1, 2.0, 2.5, 2**31, 2**53 + 1, 10**18, 1e21, 1.5e21, -1e22, 1e29, 1e300, -1e300, 10**40)
+    asked = vectors("telecom")[0]
+    call = {"call_id": "call-1", "tool": "get_bills_for_customer"}
+    inputs = [{**asked, "action": {**call, "arguments": {"customer_id": "C1", "limit": one}}} for one in numbers]
+
+    assert differences("telecom", inputs, local_opa, embedded) == []
+    verdicts = [answer("telecom", embedded, one)["verdict"] for one in inputs]
+    assert {"allow", "revise"} == {*verdicts}
+
+
 def test_engines_agree_on_changed_vectors(domain_name: str, local_opa: LocalOpa, embedded: Engine) -> None:
     pick = random.Random(f"{domain_name} vectors").choice
     inputs = (worlds.mutated(pick(vectors(domain_name)), pick) for _ in range(1000))

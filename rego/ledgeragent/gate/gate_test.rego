@@ -220,6 +220,7 @@ test_a_predicate_that_is_not_loaded_leaves_the_write_unguarded if {
 	decision := stated([[]])
 	decision.verdict == "block"
 	[row.predicate | some row in decision.findings] == ["demo.limit", "gate.unguarded"]
+	decision.findings[0].message == "This rule is not loaded."
 	off := {"mode": "off", "owner": "Payments", "reason": "Trial", "expires": "2026-03-02"}
 	stated([[]]).verdict == "block" with data.ledgeragent_overrides as {"demo": {"predicates": {"demo.limit": off}}}
 }

@@ -25,7 +25,7 @@ verdict := "revise"
 holds if not _repeats
 
 _repeats if {
-	count(history.executed) > 0
+	history.executed != []
 	last := history.executed[count(history.executed) - 1]
 	last.tool == input.action.tool
 	last.arguments == input.action.arguments

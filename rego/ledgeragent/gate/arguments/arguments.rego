@@ -25,6 +25,7 @@ problems(schema, value) := set() if {
 # at once, without a node for each. What this does not know, or does not find to fit, is looked at node by node.
 _fits_plainly(schema, value) if {
 	{"additionalProperties": false, "properties": properties, "required": required, "type": "object"} = schema
+	is_object(properties)
 	is_object(value)
 	texts := {name |
 		some name, {"type": "string"} in properties
@@ -99,8 +100,9 @@ _detail("required", rule, value) := text.join([" (missing: ", text.list(missing)
 }
 
 _detail("properties", rule, value) := text.join([" (undeclared: ", text.list(undeclared), ")"]) if {
+	is_object(rule)
 	undeclared := object.keys(value) - object.keys(rule)
-}
+} else := " (not a table)"
 
 _detail("enum", rule, _) := text.join([" (one of: ", text.list(rule), ")"])
 
@@ -134,6 +136,7 @@ _fits("properties", _, value) if not is_object(value)
 
 _fits("properties", rule, value) if {
 	is_object(value)
+	is_object(rule)
 	object.keys(value) - object.keys(rule) == set()
 }
 
@@ -203,7 +206,12 @@ _is_type("object", value) if is_object(value)
 
 _is_type("number", value) if is_number(value)
 
+# Engines do not agree on whether larger numbers are whole, and no tool takes them.
+_largest_integer := 1000000000000000000000
+
 _is_type("integer", value) if {
 	is_number(value)
+	value >= 0 - _largest_integer
+	value <= _largest_integer
 	value == floor(value)
 }

@@ -29,6 +29,8 @@ test_types if {
 		}
 	}
 	fits({"type": "number"}, 3)
+	fits({"type": "integer"}, 1000000000000000000000)
+	every value in [1e300, -1e300, 1e21 + 1] { not fits({"type": "integer"}, value) }
 	problem({"type": "integer"}, 0.5) == "arguments breaks type (expected integer)"
 }
 
@@ -140,6 +142,7 @@ test_plain_arguments_fit_or_are_told_what_does_not if {
 	problem(plain, {"a": "x"}) == "arguments breaks required (missing: c)"
 	problem(plain, {"a": "x", "c": ["x"], "d": "x"}) == "arguments breaks properties (undeclared: d)"
 	problem(plain, {"a": "x", "c": []}) == "c breaks minItems"
+	problem(plain, {"a": "x", "c": {"k": "x"}}) == "c breaks type (expected array)"
 	problem(plain, {"a": "x", "c": ["x", 5]}) == "c[] breaks type (expected string)"
 	problem(plain, {"a": ["x"], "c": ["x"]}) == "a breaks type (expected string)"
 	problem(plain, {"a": "x", "b": null, "c": ["x"]}) == "b breaks type (expected string)"
@@ -155,4 +158,10 @@ test_what_is_asked_beside_the_plain_is_looked_at if {
 	problem(object.union(plain, short), value) == "c breaks maxItems"
 	required := object.union(plain, {"required": ["a", "e"]})
 	problem(required, value) == "arguments breaks required (missing: e)"
+}
+
+test_properties_that_are_no_table_fit_nothing if {
+	every odd in [null, false, 1, "x", [], [{"type": "string"}]] {
+		not fits(object.union(object.remove(plain, ["properties", "required"]), {"properties": odd, "required": []}), {})
+	}
 }

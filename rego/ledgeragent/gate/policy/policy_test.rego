@@ -20,6 +20,15 @@ test_everything_that_has_a_number_shows_it if {
 	}
 }
 
+test_each_shows_its_number_where_the_others_are_not_loaded if {
+	document := {"demo": {"sequence": 4}}
+	overrides := policy.shown("demo", declared) with data.ledgeragent_overrides as document
+	floor := policy.shown("demo", declared) with data.ledgeragent_floor as document
+	freeze := policy.shown("demo", declared) with data.ledgeragent_freeze as document
+	found := [overrides.sequence.overrides, floor.sequence.floor, freeze.sequence.freeze]
+	found == [4, 4, 4]
+}
+
 test_what_has_no_number_shows_none if {
 	shown := policy.shown("demo", {"revision": "sha256:own"})
 		with data.ledgeragent.gate.build as {"revision": "sha256:gate"}

@@ -16,7 +16,8 @@ id := input.request if {
 # METADATA
 # title: The names of the parts that are malformed
 # description: |
-#   Whether there are any is one question, and asked in one go, as every call is; which they are is asked only then.
+#   Whether there are any is asked of every call, so that is one pattern with a few tests; which ones they are is worked
+#   out only then.
 problems(domain) := set() if {
 	{
 		"action": {"arguments": _, "call_id": call_id, "tool": tool},

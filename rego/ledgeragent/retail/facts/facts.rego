@@ -1,8 +1,9 @@
 # METADATA
 # title: The retail facts that predicates share
 # description: |
-#   Names for what the proposed call is about. Each is undefined when it was not observed or has another type;
-#   predicates list the paths they rely on as evidence, so that an undefined fact ends as unknown and not as a pass.
+#   Names for what the proposed call is about. Each is undefined when it was not observed or has another type, and a
+#   table by position lacks it; predicates list the paths they rely on as evidence, so that a fact that is not there
+#   ends as unknown and not as a pass.
 # schemas:
 #   - input: schema["gate_input.schema"]
 #   - input.ledger: schema.retail["ledger.schema"]
@@ -10,7 +11,7 @@ package ledgeragent.retail.facts
 
 # METADATA
 # title: The order that the call names, as observed
-order := input.ledger.orders[input.action.arguments.order_id]
+order := input.ledger.orders[order_id]
 
 order_id := input.action.arguments.order_id if is_string(input.action.arguments.order_id)
 
@@ -45,7 +46,7 @@ payment_methods_path := ["users", customer_id, "payment_methods"]
 
 # METADATA
 # title: The payment method that the call chooses, as the profile has it
-payment_method := payment_methods[input.action.arguments.payment_method_id]
+payment_method := payment_methods[payment_method_id]
 
 payment_method_id := input.action.arguments.payment_method_id if is_string(input.action.arguments.payment_method_id)
 
@@ -88,7 +89,7 @@ items_with(item_id) := [item |
 ]
 
 # METADATA
-# title: The item ids that the call names
+# title: The item ids that the call names, as a list; what else than texts is in it, gate.arguments refuses
 item_ids := input.action.arguments.item_ids if is_array(input.action.arguments.item_ids)
 
 # METADATA
@@ -123,13 +124,15 @@ variants_path(index) := ["products", product_id(index), "variants"]
 # title: The variants of the product at a position, by item id, as observed
 variants := {index: those |
 	some index, item in old_items
+	is_string(item.product_id)
 	those := input.ledger.products[item.product_id].variants
 }
 
 # METADATA
-# title: Those that the call wants, by position; one that its product does not have is not among them
+# title: The variants that the call wants, by position; one that its product does not have is not among them
 new_variants := {index: variant |
 	some index, item in old_items
+	is_string(item.product_id)
 	variant := input.ledger.products[item.product_id].variants[new_item_ids[index]]
 }
 

@@ -155,3 +155,10 @@ test_products_that_are_no_text_are_read_again if {
 		[["orders", "#W2", "items"]],
 	)
 }
+
+test_products_that_are_a_list_are_not_found_by_their_number if {
+	numbered := given.claim(given.exchange, ["orders", "#W2", "items", "0", "product_id"], 0)
+	listed := given.claim(numbered, ["products"], [numbered.ledger.products.lamps])
+	given.of(id, listed) != "holds"
+	given.of("retail.gift_card_covers", given.argue(listed, "payment_method_id", "gift_card_1")) != "holds"
+}

@@ -81,15 +81,21 @@ _gate_findings(domain, declared, predicates) := {_blocked("gate.input", text.joi
 	problems := request.problems(domain)
 	problems != set()
 } else := findings if {
-	tool := declared.tools[input.action.tool]
-	tool.effect in {"read", "write", "none"}
-	tool.parameters.type == "object"
+	tool := _declared_tool(declared)
 	findings := _call_findings(tool, predicates) | _standing_findings(domain, tool.effect, predicates)
 } else := {_blocked("gate.tool", text.join([
 	"The tool ",
 	text.quote(input.action.tool),
 	" is not declared in this domain, so no rule can judge it.",
-]))}
+]))} if {
+	not _declared_tool(declared)
+}
+
+_declared_tool(declared) := tool if {
+	tool := declared.tools[input.action.tool]
+	tool.effect in {"read", "write", "none"}
+	tool.parameters.type == "object"
+}
 
 _call_findings(tool, predicates) := {_gate_finding("gate.arguments", "revise", text.join([
 	"The arguments do not fit ",
@@ -141,7 +147,7 @@ _by_a_rule(tool) if {
 	not startswith(id, "common.")
 }
 
-_by_a_rule(tool) if tool.unguarded
+_by_a_rule(tool) if tool.unguarded == true
 
 _finding(domain, declared, id, predicate) := finding if {
 	mode := overrides.mode(domain, declared, id)
@@ -153,6 +159,8 @@ _finding(domain, declared, id, predicate) := finding if {
 # Anything that is not what the page gives says nothing for the call.
 _failing(found) := [predicate] if {
 	predicate := found[0][0]
+} else := [{"message": "This rule is not loaded."}] if {
+	found == [[]]
 } else := [{}]
 
 _failed(domain, declared, id, predicate, mode, missing) := {
