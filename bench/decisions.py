@@ -469,8 +469,10 @@ def ratios(cells: Cells, per_second: float) -> list[Ratio]:
         at_most("review : requests.Session, p50", over(review, bare), 1.3),
         at_most("review : requests.Session, p99", over(review, bare, 99), 2),
         at_most("review : raw socket, p50", over(review, "raw socket, same bytes"), 2),
-        at_most("decision : no-op rule, our client, p50", over("decision, opa", "no-op, opa"), 3, 4),
-        at_most(f"decision : no-op rule, {CLIENT}, p50", over(f"decision, opa, {CLIENT}", f"no-op, opa, {CLIENT}"), 3),
+        at_most("decision : no-op rule, our client, p50", over("decision, opa", "no-op, opa"), 3, 5),
+        at_most(
+            f"decision : no-op rule, {CLIENT}, p50", over(f"decision, opa, {CLIENT}", f"no-op, opa, {CLIENT}"), 3, 4
+        ),
         at_most(f"review at {many} : {few} records, opa, p50", grown("review, opa"), 1.2),
         at_most(f"review at {many} : {few} records, embedded, p50", grown("review, embedded"), 1.2),
         at_most(f"absorb at {many} : {few} records, p50", grown("absorb"), 1.2),
