@@ -100,7 +100,7 @@ def readable(value: Any) -> str:
 def copied(value: Any) -> Any:
     """A copy of a checked value that shares nothing with it."""
     kind = type(value)
-    if kind is str or kind in _ATOMS:
+    if kind in _ATOMS:
         return value
     if kind is dict or isinstance(value, Mapping):
         return {key: copied(item) for key, item in value.items()}

@@ -645,11 +645,12 @@ class Session:
             if held.running == (outcome == "withheld"):
                 what = "was started and cannot be withheld" if held.running else "was not redeemed"
                 raise TicketError(f"the ticket for {self._named(ticket.tool)} {what}")
-            self._remember(content, _read(content))
+            read = _read(content)
+            self._remember(content, read)
             self._finish(held, outcome)
             tool = self.domain.tools.get(ticket.tool)
             if outcome == "executed" and self.domain.file.absorb_write_returns and isinstance(tool, WriteTool):
-                self._absorb_write(tool, held, content)
+                self._absorb_write(tool, held, content, read)
             self._keep()
 
     def ticket(self, ticket_id: str) -> Ticket:
@@ -696,9 +697,11 @@ class Session:
             self.report(ticket, "executed", content)
             return content
 
-    def _absorb_write(self, tool: WriteTool, held: _OpenTicket, content: Any) -> Absorbed:
+    def _absorb_write(self, tool: WriteTool, held: _OpenTicket, content: Any, read: Any) -> Absorbed:
         provenance = Provenance(tool.name, held.ticket.call_id, self.turn, self.now, self._next_event())
-        return self.ledger.absorb(tool, held.write.arguments, content, provenance, principal=self._principal_id())
+        return self.ledger.absorb(
+            tool, held.write.arguments, content, provenance, principal=self._principal_id(), read=read
+        )
 
     def _held(self, ticket: Ticket) -> _OpenTicket:
         held = self._state.tickets.get(ticket.id)

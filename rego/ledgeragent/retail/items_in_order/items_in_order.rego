@@ -34,8 +34,7 @@ _too_many := set() if {
 } else := {item_id |
 	some item_id in facts.item_ids
 	named := [same | some same in facts.item_ids; same == item_id]
-	ordered := [item | some item in facts.items; item.item_id == item_id]
-	count(named) > count(ordered)
+	count(named) > count(facts.items_with(item_id))
 }
 
 verdict := "revise"

@@ -6,9 +6,6 @@
 #   what is not there or bears no number.
 package ledgeragent.gate.policy
 
-import data.ledgeragent.gate.floor as organisation
-import data.ledgeragent.gate.freeze
-import data.ledgeragent.gate.overrides
 import data.ledgeragent.gate.request
 
 # METADATA
@@ -21,20 +18,13 @@ shown(domain, declared) := {
 	"sequence": {
 		"domain": _number(object.get(declared, "sequence", 0)),
 		"gate": _number(object.get(build, "sequence", 0)),
-		"overrides": deployed.overrides,
-		"floor": deployed.floor,
-		"freeze": deployed.freeze,
+		"overrides": _of_overrides(domain),
+		"floor": _of_floor(domain),
+		"freeze": _of_freeze(domain),
 	},
 } if {
 	build := data.ledgeragent.gate.build
-	deployed := _deployed(domain)
 }
-
-_deployed(domain) := {"overrides": 0, "floor": 0, "freeze": 0} if {
-	not overrides.is_loaded
-	not organisation.is_loaded
-	not freeze.is_loaded
-} else := {"overrides": _of_overrides(domain), "floor": _of_floor(domain), "freeze": _of_freeze(domain)}
 
 default _of_overrides(_) := 0
 
